@@ -1,0 +1,33 @@
+#include "tessera/base/scalar_op.h"
+
+#include <array>
+
+namespace tessera {
+
+namespace {
+
+constexpr std::array<ScalarOpInfo, kScalarOpCount> kInfo = {{
+#define SCALAR_OP(name, arity, in, out, algebra, ulp, ...) \
+  {#name, arity, ScalarIn::in, ScalarOut::out, ScalarAlgebra::algebra, ulp, #__VA_ARGS__},
+#include "tessera/base/scalar_ops.def"
+#undef SCALAR_OP
+    {"where", 3, ScalarIn::mixed, ScalarOut::same, ScalarAlgebra::plain, 0.5, "a ? b : c"},
+    {"uniform", 3, ScalarIn::mixed, ScalarOut::same, ScalarAlgebra::plain, 0, "t_uniform(a, b, c)"},
+}};
+
+}  // namespace
+
+const ScalarOpInfo& info(ScalarOp op) { return kInfo[static_cast<size_t>(op)]; }
+
+bool accepts(ScalarOp op, DType dtype) {
+  switch (info(op).in) {
+    case ScalarIn::any: return true;
+    case ScalarIn::number: return dtype != DType::boolean;
+    case ScalarIn::floating: return is_float(dtype);
+    case ScalarIn::logical: return dtype == DType::boolean;
+    case ScalarIn::mixed: return true;
+  }
+  return false;
+}
+
+}  // namespace tessera
