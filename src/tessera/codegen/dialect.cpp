@@ -1,0 +1,54 @@
+#include "tessera/codegen/dialect.h"
+
+namespace tessera {
+
+// Pointers carry no `restrict`: an output may share its buffer with an input it replaces.
+
+const Dialect& cuda_dialect() {
+  static constexpr Dialect kCuda = {
+      .name = "cuda",
+      .header =
+          "typedef signed char i8;\ntypedef int i32;\ntypedef long long i64;\n"
+          "typedef unsigned char u8;\ntypedef unsigned short u16;\n"
+          "typedef unsigned int u32;\ntypedef unsigned long long u64;\n"
+          "typedef float f32;\ntypedef double f64;\n",
+      .f64_header = "",
+      .float_from_bits = "#define t_float(bits) __uint_as_float(bits)\n",
+      .bits_from_float = "#define t_bits(value) __float_as_uint(value)\n",
+      .double_from_bits = "#define t_double(bits) __longlong_as_double((i64)(bits))\n",
+      .function = "static __device__ inline",
+      .kernel = "extern \"C\" __global__ void __launch_bounds__($group)",
+      .global = "",
+      .local = "__shared__ ",
+      .barrier = "__syncthreads();",
+      .group_index = "(i64)blockIdx.x",
+      .group_count = "(i64)gridDim.x",
+      .lane = "(i32)threadIdx.x",
+  };
+  return kCuda;
+}
+
+const Dialect& opencl_dialect() {
+  static constexpr Dialect kOpenCl = {
+      .name = "opencl",
+      .header =
+          "typedef char i8;\ntypedef int i32;\ntypedef long i64;\n"
+          "typedef uchar u8;\ntypedef ushort u16;\ntypedef uint u32;\ntypedef ulong u64;\n"
+          "typedef float f32;\n",
+      .f64_header = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\ntypedef double f64;\n",
+      .float_from_bits = "#define t_float(bits) as_float(bits)\n",
+      .bits_from_float = "#define t_bits(value) as_uint(value)\n",
+      .double_from_bits = "#define t_double(bits) as_double(bits)\n",
+      .function = "static inline",
+      .kernel = "__kernel __attribute__((reqd_work_group_size($group, 1, 1))) void",
+      .global = "__global ",
+      .local = "__local ",
+      .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",
+      .group_index = "(i64)get_group_id(0)",
+      .group_count = "(i64)get_num_groups(0)",
+      .lane = "(i32)get_local_id(0)",
+  };
+  return kOpenCl;
+}
+
+}  // namespace tessera

@@ -1,0 +1,30 @@
+// A Dialect is what differs between the C languages that kernels are rendered in, as data. The
+// shared text is written over the typedefs i8 … f64 and u16, which every dialect's header gives.
+#pragma once
+
+#include <string_view>
+
+namespace tessera {
+
+struct Dialect {
+  std::string_view name;
+  std::string_view header;      // the typedefs; starts every source
+  std::string_view f64_header;  // follows where f64 occurs
+  // Bit casts between floats and integers of one size, as macros; they follow where they are used.
+  std::string_view float_from_bits;   // t_float(u32)
+  std::string_view bits_from_float;   // t_bits(f32)
+  std::string_view double_from_bits;  // t_double(u64)
+  std::string_view function;          // qualifiers of helper functions
+  std::string_view kernel;            // qualifiers of the entry; $group stands for the group size
+  std::string_view global;            // qualifier of pointers to device memory
+  std::string_view local;             // qualifier of arrays shared by a group
+  std::string_view barrier;           // statement: waits for the group, local memory is then seen
+  std::string_view group_index;       // expressions
+  std::string_view group_count;
+  std::string_view lane;  // index inside the group
+};
+
+const Dialect& cuda_dialect();
+const Dialect& opencl_dialect();  // OpenCL C 1.2
+
+}  // namespace tessera

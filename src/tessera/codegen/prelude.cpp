@@ -1,0 +1,107 @@
+#include "tessera/codegen/prelude.h"
+
+#include <vector>
+
+#include "tessera/codegen/text.h"
+
+namespace tessera {
+
+namespace {
+
+// A helper and the text that shows it is used.
+struct Part {
+  std::string_view trigger;
+  std::string_view text;
+};
+
+// Halves are converted here rather than by a vendor's header, so that the bits of base/half.h come
+// out everywhere. No step makes an f32 subnormal: a GPU compiler may flush those to zero.
+constexpr std::string_view kF16ToF32 =
+    "$fn f32 t_f16_to_f32(u16 h) {\n"
+    "  const u32 sign = (u32)(h & 0x8000u) << 16, magnitude = h & 0x7fffu, tail = h & 0x3ffu;\n"
+    "  const u32 tiny = t_bits((f32)tail * 5.9604644775390625e-8f);\n"
+    "  const u32 finite = magnitude < 0x400u ? tiny : (magnitude << 13) + 0x38000000u;\n"
+    "  const u32 special = tail != 0 ? 0x7fc00000u | (tail << 13) : 0x7f800000u;\n"
+    "  return t_float((magnitude >= 0x7c00u ? special : finite) | sign);\n"
+    "}\n";
+
+constexpr std::string_view kF32ToF16 =
+    "$fn u16 t_f32_to_f16(f32 f) {\n"
+    "  const u32 bits = t_bits(f), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;\n"
+    "  if (magnitude > 0x7f800000u) return (u16)(sign | 0x7e00u);\n"
+    "  if (magnitude >= 0x477ff000u) return (u16)(sign | 0x7c00u);\n"
+    "  if (magnitude < 0x33000000u) return (u16)sign;\n"
+    "  if (magnitude < 0x38800000u) {\n"
+    "    const u32 shift = 126u - (magnitude >> 23);\n"
+    "    const u32 mantissa = (magnitude & 0x7fffffu) | 0x800000u;\n"
+    "    const u32 kept = mantissa >> shift, rest = mantissa & ((1u << shift) - 1u);\n"
+    "    const u32 middle = 1u << (shift - 1u);\n"
+    "    const u32 up = rest > middle || (rest == middle && (kept & 1u)) ? 1u : 0u;\n"
+    "    return (u16)(sign | (kept + up));\n"
+    "  }\n"
+    "  return (u16)(sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> "
+    "13));\n"
+    "}\n";
+
+constexpr std::string_view kF32ToBf16 =
+    "$fn u16 t_f32_to_bf16(f32 f) {\n"
+    "  const u32 bits = t_bits(f);\n"
+    "  if ((bits & 0x7fffffffu) > 0x7f800000u) return (u16)((bits >> 16) | 0x0040u);\n"
+    "  return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);\n"
+    "}\n";
+
+// Philox4x32-10 with the lanes and offsets of base/philox.h.
+constexpr std::string_view kUniform =
+    "$fn f32 t_uniform(i64 index, i64 key, i64 offset) {\n"
+    "  const u64 counter = (u64)offset + ((u64)index >> 2);\n"
+    "  u32 c0 = (u32)counter, c1 = (u32)(counter >> 32), c2 = 0, c3 = 0;\n"
+    "  u32 k0 = (u32)key, k1 = (u32)((u64)key >> 32);\n"
+    "  for (i32 turn = 0; turn < 10; ++turn) {\n"
+    "    const u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;\n"
+    "    c0 = (u32)(p1 >> 32) ^ c1 ^ k0;\n"
+    "    c1 = (u32)p1;\n"
+    "    c2 = (u32)(p0 >> 32) ^ c3 ^ k1;\n"
+    "    c3 = (u32)p0;\n"
+    "    k0 += 0x9E3779B9u;\n"
+    "    k1 += 0xBB67AE85u;\n"
+    "  }\n"
+    "  const u32 pair0 = (index & 1) ? c1 : c0, pair1 = (index & 1) ? c3 : c2;\n"
+    "  return (f32)(((index & 2) ? pair1 : pair0) >> 8) * 5.9604644775390625e-8f;\n"
+    "}\n";
+
+// In the order of use: a part may call those before it. Macros serve where C has no overloads.
+std::vector<Part> parts_of(const Dialect& dialect) {
+  return {
+      {"f64", dialect.f64_header},
+      {"t_float(", dialect.float_from_bits},
+      {"t_bits(", dialect.bits_from_float},
+      {"t_double(", dialect.double_from_bits},
+      {"t_f16_to_f32(", kF16ToF32},
+      {"t_f32_to_f16(", kF32ToF16},
+      {"t_bf16_to_f32(", "$fn f32 t_bf16_to_f32(u16 h) {\n  return t_float((u32)h << 16);\n}\n"},
+      {"t_f32_to_bf16(", kF32ToBf16},
+      // 0 - a rather than -a: the magnitude of -0.0 is 0.0.
+      {"t_abs(", "#define t_abs(a) ((a) > 0 ? (a) : 0 - (a))\n"},
+      // Whether (v, i) is the better candidate of an argmax: NaN is greatest, ties go to the first.
+      {"t_beats(",
+       "#define t_beats(v, i, best, at)                        \\\n"
+       "  ((v) > (best) || ((v) != (v) && (best) == (best)) || \\\n"
+       "   (((v) == (best) || ((v) != (v) && (best) != (best))) && (i) < (at)))\n"},
+      {"t_uniform(", kUniform},
+  };
+}
+
+}  // namespace
+
+std::string prelude(const std::string& kernel_text, const Dialect& dialect) {
+  const std::vector<Part> parts = parts_of(dialect);
+  std::string helpers;
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    const bool used = kernel_text.find(part->trigger) != std::string::npos ||
+                      helpers.find(part->trigger) != std::string::npos;
+    if (used) helpers = replace_all(part->text, "$fn", dialect.function) + helpers;
+  }
+  return std::string(dialect.header) + helpers;
+}
+
+}  // namespace tessera

@@ -1,0 +1,59 @@
+// KernelCall: one unit of work for a backend — a generated kernel (ir) or a named one, with the
+// views of its operands. Target: what a device can do.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/kernel/kernel_ir.h"
+#include "tessera/kernel/view.h"
+
+namespace tessera {
+
+// What a named kernel needs beside its operands; each kernel documents which fields it reads.
+struct KernelAttrs {
+  int64_t axis = 0;
+  double scalar = 0;
+
+  bool operator==(const KernelAttrs&) const = default;
+};
+
+struct OperandView {
+  DType dtype;
+  View view;
+};
+
+struct KernelCall {
+  std::string kernel;                  // name of a named kernel; empty for a generated one
+  std::shared_ptr<const KernelIR> ir;  // generated kernels only
+  std::vector<OperandView> operands;   // inputs, then outputs; for an ir, in the order of ir->operands
+  int outputs = 1;                     // how many of the last operands are written
+  KernelAttrs attrs;
+};
+
+// The named kernels of this design and their operands (inputs -> outputs):
+//   matmul               a (…, M, K), b (…, K, N) -> c (…, M, N); any strides; batch extents equal
+//   softmax              x (R…, C) -> y; over the last axis; contiguous
+//   layer_norm           x (R…, C), gamma (C), beta (C) -> y, mean (R…, 1), rstd (R…, 1);
+//                        attrs.scalar = epsilon; statistics in the compute type; contiguous
+//   layer_norm_backward  g (R…, C), x, gamma (C), mean (R…, 1), rstd (R…, 1)
+//                        -> dx (R…, C), dgamma (C), dbeta (C); contiguous
+//   scatter_add          x, index (any integer), src -> y; y = x, then y[…, index[p], …] += src[p] at
+//                        every position p of src along attrs.axis; y may be x's own buffer
+//   update_slice         x, u, start (0-d integer) -> y; y = x with u placed at `start` along
+//                        attrs.axis; y may be x's own buffer
+//   copy                 x -> y of the same shape and dtype; any strides
+
+struct Target {
+  std::string device;       // "cpu"
+  std::string description;  // the device in words: model, cores, instruction set
+  int64_t memory_bytes = 0;
+  int alignment = 64;                       // of buffers and of offsets inside an arena, bytes
+  std::vector<std::string> named_kernels;   // those it has
+
+  bool has(std::string_view kernel) const;
+};
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+#include "tessera/kernel/view.h"
+
+namespace tessera {
+
+View contiguous_view(const Shape& shape) { return {shape, row_major_strides(shape), 0}; }
+
+bool is_contiguous(const View& view) {
+  if (view.offset != 0) return false;
+  if (numel(view.shape) == 0) return true;
+  const Dims expected = row_major_strides(view.shape);
+  for (int i = 0; i < view.shape.rank(); ++i) {
+    if (view.shape[i] != 1 && view.strides[i] != expected[i]) return false;
+  }
+  return true;
+}
+
+ViewSpan span_of(const View& view) {
+  if (numel(view.shape) == 0) return {};
+  ViewSpan span{view.offset, view.offset};
+  for (int i = 0; i < view.shape.rank(); ++i) {
+    const int64_t reach = (view.shape[i] - 1) * view.strides[i];
+    (reach < 0 ? span.begin : span.end) += reach;
+  }
+  ++span.end;
+  return span;
+}
+
+}  // namespace tessera

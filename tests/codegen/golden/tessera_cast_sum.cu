@@ -1,0 +1,52 @@
+typedef signed char i8;
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+#define t_float(bits) __uint_as_float(bits)
+#define t_bits(value) __float_as_uint(value)
+static __device__ inline f32 t_f16_to_f32(u16 h) {
+  const u32 sign = (u32)(h & 0x8000u) << 16, magnitude = h & 0x7fffu, tail = h & 0x3ffu;
+  const u32 tiny = t_bits((f32)tail * 5.9604644775390625e-8f);
+  const u32 finite = magnitude < 0x400u ? tiny : (magnitude << 13) + 0x38000000u;
+  const u32 special = tail != 0 ? 0x7fc00000u | (tail << 13) : 0x7f800000u;
+  return t_float((magnitude >= 0x7c00u ? special : finite) | sign);
+}
+
+// cast sum over (extent0 | 300)
+extern "C" __global__ void __launch_bounds__(256) tessera_cast_sum(
+    const u16* in0,
+    f64* out1,
+    i64 extent0, i32* error) {
+  __shared__ f64 scratch_f64[256];
+  const i64 rows = extent0;
+  const i64 cols = 300;
+  const i32 lane = (i32)threadIdx.x;
+  const i64 stride = (i64)gridDim.x;
+  for (i64 row = (i64)blockIdx.x; row < rows; row += stride) {
+    f64 acc_2 = 0.0;
+    for (i64 col = lane; col < cols; col += 256) {
+      const f32 load_0 = t_f16_to_f32(in0[row + col * 7]);
+      const f64 cast_1 = (f64)load_0;
+      acc_2 = acc_2 + cast_1;
+    }
+    scratch_f64[lane] = acc_2;
+    __syncthreads();
+    for (i32 width = 128; width > 0; width /= 2) {
+      if (lane < width) {
+        const f64 a = scratch_f64[lane], b = scratch_f64[lane + width];
+        scratch_f64[lane] = a + b;
+      }
+      __syncthreads();
+    }
+    const f64 sum_2 = scratch_f64[0];
+    __syncthreads();
+    if (lane == 0) {
+      out1[row] = sum_2;
+    }
+  }
+}

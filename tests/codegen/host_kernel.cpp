@@ -1,0 +1,158 @@
+#include "codegen/host_kernel.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include "tessera/codegen/render.h"
+
+namespace tessera {
+
+namespace {
+
+using Wait = void (*)(void*);
+using Entry = void (*)(void** params, unsigned lane, unsigned group, unsigned groups, Wait, void*);
+
+constexpr const char* kShim = R"(
+#include <math.h>
+#include <string.h>
+#include <utility>
+struct Index { unsigned x; };
+static thread_local Index threadIdx, blockIdx, gridDim;
+static thread_local void (*wait_for)(void*);
+static thread_local void* group_barrier;
+#define __global__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(n)
+#define __syncthreads() wait_for(group_barrier)
+template <class To, class From> static To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From), "");
+  To to;
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+static inline float __uint_as_float(unsigned b) { return bits_as<float>(b); }
+static inline unsigned __float_as_uint(float f) { return bits_as<unsigned>(f); }
+static inline double __longlong_as_double(long long b) { return bits_as<double>(b); }
+)";
+
+constexpr const char* kLaunch = R"(
+template <class... A, size_t... I>
+static void call(void (*kernel)(A...), void** params, std::index_sequence<I...>) {
+  kernel(*static_cast<A*>(params[I])...);
+}
+template <class... A>
+static void call(void (*kernel)(A...), void** params) {
+  call(kernel, params, std::index_sequence_for<A...>());
+}
+extern "C" void shim_run(void** params, unsigned lane, unsigned group, unsigned groups,
+                         void (*wait)(void*), void* barrier) {
+  threadIdx.x = lane;
+  blockIdx.x = group;
+  gridDim.x = groups;
+  wait_for = wait;
+  group_barrier = barrier;
+  call(ENTRY, params);
+}
+)";
+
+void wait_at(void* barrier) { static_cast<std::barrier<>*>(barrier)->arrive_and_wait(); }
+
+}  // namespace
+
+TempFolder::TempFolder() {
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "tessera_codegen_XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  folder_ = pattern;
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+std::optional<std::string> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool run_command(const std::string& command, std::string& output) {
+  output.clear();
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return false;
+  char block[4096];
+  for (size_t n = 0; (n = fread(block, 1, sizeof block, pipe)) > 0;) output.append(block, n);
+  return pclose(pipe) == 0;
+}
+
+std::string host_compiler_missing() {
+  std::string output;
+  if (run_command(std::string("'") + TESSERA_HOST_CXX + "' --version", output)) return "";
+  return std::string("cannot run the C++ compiler ") + TESSERA_HOST_CXX + ": " + output;
+}
+
+HostKernel::HostKernel(const KernelIR& ir, int group_size) : ir_(ir) {
+  const RenderedKernel kernel = render(ir, cuda_dialect(), {.max_group_size = group_size});
+  group_size_ = kernel.group_size;
+  const TempFolder folder;
+  const std::string source = folder.path("kernel.cpp"), library = folder.path("kernel.so");
+  write_text(source, kShim + kernel.source + "#define ENTRY " + kernel.entry + "\n" + kLaunch);
+  std::string output;
+  // Signed overflow traps, because a device's compiler may assume that there is none.
+  const std::string flags =
+      "-std=c++17 -O1 -ffp-contract=off -fsanitize=signed-integer-overflow "
+      "-fsanitize-undefined-trap-on-error -shared -fPIC";
+  const std::string command =
+      cat("'", TESSERA_HOST_CXX, "' ", flags, " -o '", library, "' '", source, "'");
+  if (!run_command(command, output)) throw std::runtime_error(output + "\n" + kernel.source);
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) throw std::runtime_error(dlerror());
+  library_ = std::shared_ptr<void>(handle, dlclose);
+  entry_ = dlsym(handle, "shim_run");
+  if (entry_ == nullptr) throw std::runtime_error(dlerror());
+}
+
+int HostKernel::run(std::vector<void*> operands, int64_t extent0, int64_t max_groups) const {
+  int error = 0;
+  int* error_pointer = &error;
+  std::vector<void*> params;
+  for (void*& operand : operands) params.push_back(&operand);
+  params.push_back(&extent0);
+  params.push_back(&error_pointer);
+
+  RenderedKernel sizes;
+  sizes.group_size = group_size_;
+  const auto groups = unsigned(std::min(max_groups, sizes.group_count(ir_, extent0)));
+  std::barrier<> barrier(group_size_);
+  const auto lane_work = [&](unsigned lane) {
+    for (unsigned group = 0; group < groups; ++group) {
+      reinterpret_cast<Entry>(entry_)(params.data(), lane, group, groups, wait_at, &barrier);
+      barrier.arrive_and_wait();  // the next group uses the same local arrays
+    }
+  };
+  std::vector<std::thread> lanes;
+  for (int lane = 0; lane < group_size_; ++lane) lanes.emplace_back(lane_work, unsigned(lane));
+  for (std::thread& lane : lanes) lane.join();
+  return error;
+}
+
+}  // namespace tessera

@@ -1,0 +1,59 @@
+// Runs a kernel's CUDA text on the host: the C++ compiler builds it behind a shim in which a
+// group's lanes are threads, and groups run one after the other.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/kernel/kernel_ir.h"
+
+namespace tessera {
+
+// Why kernels cannot be run here; empty when they can.
+std::string host_compiler_missing();
+
+class HostKernel {
+ public:
+  // Throws std::runtime_error with the compiler's output when the text does not compile.
+  explicit HostKernel(const KernelIR& ir, int group_size = 8);
+
+  // `operands` point to the first elements. Returns the error flag. At most `max_groups` groups are
+  // started, so that each has several rows to walk.
+  int run(std::vector<void*> operands, int64_t extent0, int64_t max_groups = 3) const;
+
+  // The same with vectors of elements.
+  template <class... Vectors>
+  int operator()(int64_t extent0, Vectors&... vectors) const {
+    return run({const_cast<void*>(static_cast<const void*>(vectors.data()))...}, extent0);
+  }
+
+ private:
+  KernelIR ir_;
+  int group_size_ = 0;
+  std::shared_ptr<void> library_;
+  void* entry_ = nullptr;
+};
+
+// A folder that goes away with the object.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  std::string path(const std::string& file) const { return folder_ + "/" + file; }
+
+ private:
+  std::string folder_;
+};
+
+// Writes `text` to a file, and reads one; absent when it cannot be opened.
+void write_text(const std::string& path, const std::string& text);
+std::optional<std::string> read_text(const std::string& path);
+
+// Runs a shell command, true when it succeeds; `output` takes what it printed.
+bool run_command(const std::string& command, std::string& output);
+
+}  // namespace tessera
