@@ -1,0 +1,84 @@
+#include "tessera/graph/interpret_scalar.h"
+
+#include <math.h>  // not <cmath>: the expressions of scalar_ops.def call unqualified functions
+
+#include <compare>
+#include <limits>
+#include <type_traits>
+
+namespace tessera {
+
+namespace {
+
+// An integer whose arithmetic wraps, so that no expression of the table overflows.
+struct Wrapping {
+  int64_t value = 0;
+
+  Wrapping() = default;
+  Wrapping(int64_t v) : value(v) {}
+  explicit operator bool() const { return value != 0; }
+  auto operator<=>(const Wrapping&) const = default;
+
+  friend Wrapping operator+(Wrapping a, Wrapping b) { return of(u(a) + u(b)); }
+  friend Wrapping operator-(Wrapping a, Wrapping b) { return of(u(a) - u(b)); }
+  friend Wrapping operator*(Wrapping a, Wrapping b) { return of(u(a) * u(b)); }
+  friend Wrapping operator-(Wrapping a) { return of(0 - u(a)); }
+
+ private:
+  static uint64_t u(Wrapping a) { return static_cast<uint64_t>(a.value); }
+  static Wrapping of(uint64_t bits) { return static_cast<int64_t>(bits); }
+};
+
+double t_abs(double a) { return fabs(a); }
+Wrapping t_abs(Wrapping a) { return a < 0 ? -a : a; }
+
+template <class T>
+T apply_row(ScalarOp op, T a, [[maybe_unused]] T b) {
+  switch (op) {
+#define SCALAR_OP(name, arity, in, out, algebra, ulp, ...)                           \
+  case ScalarOp::name:                                                               \
+    if constexpr (std::is_same_v<T, double> || ScalarIn::in != ScalarIn::floating) { \
+      return T(__VA_ARGS__);                                                         \
+    }                                                                                \
+    break;
+#include "tessera/base/scalar_ops.def"
+#undef SCALAR_OP
+    default:
+      break;
+  }
+  TESSERA_ASSERT(!"a scalar function without an expression for this type");
+  return a;
+}
+
+}  // namespace
+
+double apply_scalar(ScalarOp op, double a, double b) { return apply_row(op, a, b); }
+
+int64_t apply_scalar(ScalarOp op, DType dtype, int64_t a, int64_t b) {
+  return wrap_to(dtype, apply_row<Wrapping>(op, a, b).value);
+}
+
+double round_to(DType dtype, double value) {
+  return scalar_as_double(dtype, scalar_bits(dtype, value));
+}
+
+int64_t wrap_to(DType dtype, int64_t value) {
+  return scalar_as_int(dtype, scalar_bits(dtype, value));
+}
+
+int64_t truncate_to(DType dtype, double value) {
+  if (dtype == DType::boolean) return value != 0;
+  return visit(dtype, [value]<class T>() -> int64_t {
+    if constexpr (std::is_integral_v<T>) {
+      constexpr T low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+      if (value != value) return 0;
+      // 2^63 - 1 is no double: compare with >= against what it rounds to.
+      if (value >= static_cast<double>(high)) return static_cast<int64_t>(high);
+      if (value <= static_cast<double>(low)) return static_cast<int64_t>(low);
+      return static_cast<int64_t>(value);
+    }
+    return 0;
+  });
+}
+
+}  // namespace tessera
