@@ -1,0 +1,31 @@
+// The compiler: graph in, Program out. Passes in order: lower, simplify, match, layout,
+// rematerialize, fuse, schedule, plan_memory. Each is a file here and deterministic.
+#pragma once
+
+#include <string>
+
+#include "tessera/compile/program.h"
+
+namespace tessera {
+
+struct CompileOptions {
+  bool simplify = true;
+  bool match = true;
+  bool rematerialize = true;  // off: checkpoint has no effect
+  bool fuse = true;           // off: one kernel per instance
+  bool kernel_ops = true;     // off: every kernel op becomes its composite
+#ifdef NDEBUG
+  bool verify = false;  // check what each pass leaves behind
+#else
+  bool verify = true;
+#endif
+};
+
+Program compile_graph(const GraphFunction& function, const Target& target,
+                      const CompileOptions& options = {});
+
+// Equal keys mean equal Programs: the graph's structure, with leaves and regions numbered by first
+// appearance. Needs no compilation.
+std::string structure_key(const GraphFunction& function);
+
+}  // namespace tessera

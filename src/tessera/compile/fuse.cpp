@@ -1,0 +1,181 @@
+#include <map>
+
+#include "tessera/compile/emit.h"
+#include "tessera/compile/passes.h"
+
+namespace tessera {
+
+bool may_share(const KernelNode& k, size_t input, size_t output) {
+  const OperandView &in = k.call.operands[input], &out = k.call.operands[output];
+  if (size_of(in.dtype) != size_of(out.dtype)) return false;
+  if (!k.call.ir) {
+    return k.in_place && input == 0 && output == first_output(k) && is_contiguous(in.view);
+  }
+  if (!k.call.ir->is_map()) return false;  // may load again after it has stored
+  const IrInst* store = nullptr;
+  for (const IrInst& inst : k.call.ir->insts) {
+    if (inst.kind == IrKind::store && inst.operand == int(output)) store = &inst;
+  }
+  for (const IrInst& inst : k.call.ir->insts) {
+    if (inst.kind != IrKind::load || inst.operand != int(input)) continue;
+    if (inst.masked || inst.indexed || inst.strides != store->strides || inst.offset != store->offset) {
+      return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
+using ValueId = std::pair<int, int>;  // (instance, output)
+
+class Fuser {
+ public:
+  Fuser(const Instances& instances, bool enabled)
+      : instances_(instances), grouping_(group_instances(instances, enabled)) {}
+
+  KernelGraph run() {
+    for (size_t i = 0; i < instances_.externals.size(); ++i) {
+      add_buffer(BufferKind::external, int(i), instances_.externals[i]);
+    }
+    for (size_t i = 0; i < instances_.list.size(); ++i) {
+      if (instances_.list[i].op == Op::leaf) buffers_[{int(i), 0}] = instances_.list[i].external;
+    }
+    find_stored();
+    for (const Group& group : grouping_.groups) {
+      if (group.generated) {
+        add_generated(group);
+      } else {
+        add_named(group.members[0]);
+      }
+    }
+    for (const auto& assign : instances_.assigns) {
+      graph_.assigns.push_back({assign.external, buffer_of({assign.value.inst, assign.value.out})});
+    }
+    for (size_t i = 0; i < instances_.outputs.size(); ++i) {
+      const Operand& o = instances_.outputs[i];
+      const int buffer = buffer_of({o.inst, o.out});
+      graph_.buffers[size_t(buffer)].kind = BufferKind::output;
+      graph_.buffers[size_t(buffer)].index = int(i);
+      graph_.outputs.push_back(buffer);
+    }
+    graph_.after.resize(graph_.kernels.size());
+    return std::move(graph_);
+  }
+
+ private:
+  // A member is stored when another kernel, an output or an assign needs it.
+  void find_stored() {
+    stored_.assign(instances_.list.size(), 0);
+    for (size_t i = 0; i < instances_.list.size(); ++i) {
+      for (const Operand& o : instances_.list[i].inputs) {
+        if (grouping_.group_of[i] != grouping_.group_of[size_t(o.inst)]) stored_[size_t(o.inst)] = 1;
+      }
+    }
+    for (const Operand& o : instances_.outputs) stored_[size_t(o.inst)] = 1;
+    for (const auto& assign : instances_.assigns) stored_[size_t(assign.value.inst)] = 1;
+  }
+
+  int add_buffer(BufferKind kind, int index, const Type& type) {
+    PlannedBuffer buffer;
+    buffer.kind = kind;
+    buffer.index = index;
+    buffer.bytes = numel(type.shape) * size_of(type.dtype);
+    buffer.type = type;
+    graph_.buffers.push_back(buffer);
+    return int(graph_.buffers.size()) - 1;
+  }
+
+  int buffer_of(ValueId id) {
+    const auto it = buffers_.find(id);
+    if (it != buffers_.end()) return it->second;
+    const Instance& source = instances_.list[size_t(id.first)];
+    const int buffer = add_buffer(BufferKind::temporary, 0, source.types[size_t(id.second)]);
+    buffers_[id] = buffer;
+    if (source.op == Op::constant) fill(source, buffer);
+    return buffer;
+  }
+
+  // A kernel that wants a constant in memory gets one element of it.
+  void fill(const Instance& source, int buffer) {
+    auto ir = std::make_shared<KernelIR>();
+    const DType dtype = source.types[0].dtype;
+    ir->name = "fill";
+    ir->extents = {1};
+    ir->operands = {{dtype, true}};
+    IrInst value;
+    value.kind = IrKind::constant;
+    value.dtype = compute_type(dtype);
+    value.bits = source.attrs.bits;
+    IrInst store;
+    store.kind = IrKind::store;
+    store.dtype = value.dtype;
+    store.operand = 0;
+    store.args[0] = 0;
+    store.strides = {0};
+    ir->insts = {value, store};
+    KernelNode node;
+    node.call.ir = std::move(ir);
+    node.call.operands = {{dtype, contiguous_view({})}};
+    node.buffers = {buffer};
+    node.scope = source.scope;
+    node.label = "fill";
+    graph_.kernels.push_back(std::move(node));
+  }
+
+  void add_generated(const Group& group) {
+    EmittedKernel emitted = emit_kernel(instances_, grouping_, group, stored_);
+    KernelNode node;
+    node.call.outputs = int(emitted.outputs.size());
+    for (const auto& ids : {emitted.inputs, emitted.outputs}) {
+      for (const ValueId& id : ids) {
+        const Type& type = instances_.list[size_t(id.first)].types[size_t(id.second)];
+        node.call.operands.push_back({type.dtype, contiguous_view(type.shape)});
+        node.buffers.push_back(buffer_of(id));
+      }
+    }
+    node.label = emitted.ir.name;
+    node.call.ir = std::make_shared<const KernelIR>(std::move(emitted.ir));
+    node.scope = instances_.list[size_t(group.members.back())].scope;
+    node.late = true;
+    for (const int member : group.members) node.late &= instances_.list[size_t(member)].late;
+    graph_.kernels.push_back(std::move(node));
+  }
+
+  void add_named(int index) {
+    const Instance& x = instances_.list[size_t(index)];
+    KernelNode node;
+    node.call.kernel = std::string(info(x.op).kernel);
+    node.call.outputs = int(x.types.size());
+    node.call.attrs.axis = x.attrs.axis;
+    if (x.op == Op::layer_norm) node.call.attrs.scalar = scalar_as_double(DType::f64, x.attrs.bits);
+    for (const Operand& o : x.inputs) {
+      const DType dtype = instances_.list[size_t(o.inst)].types[size_t(o.out)].dtype;
+      node.call.operands.push_back({dtype, o.view});
+      node.buffers.push_back(buffer_of({o.inst, o.out}));
+    }
+    for (size_t i = 0; i < x.types.size(); ++i) {
+      node.call.operands.push_back({x.types[i].dtype, contiguous_view(x.types[i].shape)});
+      node.buffers.push_back(x.used[i] ? buffer_of({index, int(i)}) : -1);
+    }
+    node.scope = x.scope;
+    node.label = std::string(name(x.op));
+    node.late = x.late;
+    node.in_place = info(x.op).kind == OpKind::update;
+    graph_.kernels.push_back(std::move(node));
+  }
+
+  const Instances& instances_;
+  const Grouping grouping_;
+  std::vector<char> stored_;
+  std::map<ValueId, int> buffers_;
+  KernelGraph graph_;
+};
+
+}  // namespace
+
+KernelGraph fuse(const Instances& instances, bool enabled) {
+  return Fuser(instances, enabled).run();
+}
+
+}  // namespace tessera

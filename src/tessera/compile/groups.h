@@ -1,0 +1,31 @@
+// Which instances become one kernel; the first half of `fuse`.
+#pragma once
+
+#include <vector>
+
+#include "tessera/compile/instances.h"
+
+namespace tessera {
+
+struct Group {
+  std::vector<int> members;  // instances, increasing
+  Shape domain;              // generated kernels: what elem-level members range over
+  Dims axes;                 // the axes that its reductions fold; empty: a map
+  bool generated = false;    // false: one instance run by a named kernel
+};
+
+struct Grouping {
+  std::vector<Group> groups;   // in topological order
+  std::vector<int> group_of;   // per instance; -1: leaf, constant, or nothing to compute
+  std::vector<char> row;       // per instance: one value per row instead of per element
+};
+
+// Shape with the axes set to 1.
+Shape reduced_shape(const Shape& shape, const Dims& axes);
+
+// An operand that is addressed in a way of its own (gathered, padded, 0-d): it must come from memory.
+bool is_addressed(Op op, size_t input);
+
+Grouping group_instances(const Instances& instances, bool fuse);
+
+}  // namespace tessera

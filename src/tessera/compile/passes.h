@@ -1,0 +1,50 @@
+// The passes, in the order in which compile_graph runs them, and the checks between them.
+#pragma once
+
+#include <string>
+
+#include "tessera/compile/compile.h"
+#include "tessera/compile/instances.h"
+
+namespace tessera {
+
+// Graph to graph. -------------------------------------------------------------------------------
+
+// Removes what no backend runs: kernel ops the target lacks become their composites; custom_vjp and
+// stop_gradient become the values they pass on; folds of nothing become constants.
+GraphFunction lower(const GraphFunction& function, const Target& target, bool kernel_ops);
+
+// Identities that hold for every IEEE value (x·1, x−0, merged reshapes; never x·0), and constants
+// folded where the result is exact. Interning makes common subexpressions one node.
+GraphFunction simplify(const GraphFunction& function);
+
+// Recognizes spelled-out forms of kernel ops that the target has.
+GraphFunction match(const GraphFunction& function, const Target& target);
+
+// Graph to instances. ---------------------------------------------------------------------------
+
+// Turns moves into strided views, inserts copies where a kernel or a reshape cannot take the view.
+Instances layout(const GraphFunction& function);
+
+// Clones what a checkpoint region computes for its users outside, so that nothing but the region's
+// inputs and outputs stays alive in between.
+void rematerialize(Instances& instances);
+
+// Instances to kernels. -------------------------------------------------------------------------
+
+// Groups instances into kernels and writes their KernelIR.
+KernelGraph fuse(const Instances& instances, bool enabled);
+
+// Orders kernels: producers first, assigns that can be donated last among readers of their storage,
+// otherwise whatever keeps memory low. Recomputations come as late as possible. Sets `after`.
+void schedule(KernelGraph& graph);
+
+// Gives every temporary a place in the arena and every assign its way into storage.
+Program plan_memory(const KernelGraph& graph, int alignment);
+
+// Checks: empty when all is well, else what is wrong. ----------------------------------------------
+std::string verify_instances(const Instances& instances);
+std::string verify_kernels(const KernelGraph& graph);
+std::string verify_program(const Program& program);
+
+}  // namespace tessera

@@ -1,0 +1,87 @@
+#include "tessera/compile/views.h"
+
+namespace tessera {
+
+namespace {
+
+// A reshape splits into runs of old axes that become runs of new axes with the same number of
+// elements; each run of old axes must be evenly strided.
+std::optional<View> reshape_view(const View& view, const Shape& shape) {
+  View result{shape, Dims::filled(shape.rank(), 0), view.offset};
+  if (numel(shape) == 0) return result;
+  Shape extents;
+  Dims strides;  // of old axes, without extents of 1
+  for (int i = 0; i < view.shape.rank(); ++i) {
+    if (view.shape[i] == 1) continue;
+    extents.push_back(view.shape[i]);
+    strides.push_back(view.strides[i]);
+  }
+  int old_end = extents.rank();
+  int new_end = shape.rank();
+  while (new_end > 0) {
+    if (shape[new_end - 1] == 1) {
+      result.strides[--new_end] = 0;
+      continue;
+    }
+    // The shortest runs ending here with equal counts.
+    int old_begin = old_end - 1, new_begin = new_end - 1;
+    int64_t old_count = extents[old_begin], new_count = shape[new_begin];
+    while (old_count != new_count) {
+      if (old_count < new_count) {
+        old_count *= extents[--old_begin];
+      } else {
+        new_count *= shape[--new_begin];
+      }
+    }
+    for (int i = old_begin; i + 1 < old_end; ++i) {
+      if (strides[i] != strides[i + 1] * extents[i + 1]) return std::nullopt;
+    }
+    int64_t stride = strides[old_end - 1];
+    for (int i = new_end - 1; i >= new_begin; --i) {
+      result.strides[i] = shape[i] == 1 ? 0 : stride;
+      stride *= shape[i];
+    }
+    old_end = old_begin;
+    new_end = new_begin;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::optional<View> move_view(Op op, const Attrs& attrs, const View& view) {
+  View result = view;
+  switch (op) {
+    case Op::reshape: return reshape_view(view, attrs.a);
+    case Op::permute:
+      for (int i = 0; i < attrs.a.rank(); ++i) {
+        result.shape[i] = view.shape[int(attrs.a[i])];
+        result.strides[i] = view.strides[int(attrs.a[i])];
+      }
+      return result;
+    case Op::expand:
+      for (int i = 0; i < attrs.a.rank(); ++i) {
+        if (view.shape[i] != attrs.a[i]) result.strides[i] = 0;
+      }
+      result.shape = attrs.a;
+      return result;
+    case Op::slice:
+      for (int i = 0; i < attrs.a.rank(); ++i) {
+        if (attrs.b[i] > 0) result.offset += attrs.a[i] * view.strides[i];
+        result.strides[i] = view.strides[i] * attrs.c[i];
+      }
+      result.shape = attrs.b;
+      return result;
+    default: break;
+  }
+  TESSERA_ASSERT(!"not a move");
+  return std::nullopt;
+}
+
+bool is_packed(const View& view) {
+  View start = view;
+  start.offset = 0;
+  return is_contiguous(start);
+}
+
+}  // namespace tessera
