@@ -1,0 +1,123 @@
+#include "tessera/exec/executor.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tessera/graph/scope.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr int kNotWanted = -1;
+
+int base_of(const Program& program, const PlannedBuffer& buffer) {
+  switch (buffer.kind) {
+    case BufferKind::temporary: return 0;
+    case BufferKind::external: return 1 + buffer.index;
+    case BufferKind::output: return 1 + program.externals + buffer.index;
+  }
+  return kNotWanted;
+}
+
+std::string where(const Instruction& instruction) {
+  const std::string path = scope_path(instruction.scope);
+  return path.empty() ? instruction.label : cat(instruction.label, " in ", path);
+}
+
+}  // namespace
+
+int64_t ExecContext::arena_bytes() const {
+  const std::lock_guard lock(run_mutex_);
+  return arena_ ? arena_->bytes : 0;
+}
+
+Executor::Executor(Program program, ExecContext& context)
+    : program_(std::move(program)), context_(context) {
+  check_memory();
+  size_t most = 0;
+  for (const Instruction& instruction : program_.instructions) {
+    Step step;
+    step.executable = context_.kernels().get(context_.backend(), instruction.call);
+    if (instruction.call.ir) step.extent0 = instruction.call.ir->extents[0];
+    step.first = int(places_.size());
+    step.count = int(instruction.buffers.size());
+    for (const int b : instruction.buffers) {
+      if (b < 0) {
+        places_.push_back({kNotWanted, 0});
+      } else {
+        const PlannedBuffer& buffer = program_.buffers[size_t(b)];
+        places_.push_back({base_of(program_, buffer), buffer.offset});
+      }
+    }
+    most = std::max(most, instruction.buffers.size());
+    steps_.push_back(std::move(step));
+  }
+  bases_.resize(1 + size_t(program_.externals) + size_t(program_.outputs));
+  operands_.resize(most);
+}
+
+void Executor::check_memory() const {
+  const Report& report = program_.report;
+  const Target& target = context_.backend().target();
+  const int64_t needed = report.external_bytes + report.output_bytes + program_.arena_bytes;
+  if (target.memory_bytes <= 0 || needed <= target.memory_bytes) return;
+  fail("out of memory: the program needs ", needed, " bytes on ", target.device, ", which has ",
+       target.memory_bytes, "\n", to_string(report));
+}
+
+void Executor::ensure_arena() {
+  if (context_.arena_ && context_.arena_->bytes >= program_.arena_bytes) return;
+  context_.arena_.reset();
+  context_.arena_ = context_.backend().allocate(program_.arena_bytes);
+}
+
+void Executor::run(std::span<const Buffer> externals, std::span<const Buffer> outputs,
+                   Profile* profile) {
+  TESSERA_ASSERT(externals.size() == size_t(program_.externals));
+  TESSERA_ASSERT(outputs.size() == size_t(program_.outputs));
+  const std::lock_guard lock(context_.run_mutex_);
+  ensure_arena();
+  bases_[0] = {context_.arena_->handle, 0};
+  for (size_t i = 0; i < externals.size(); ++i) bases_[1 + i] = ref(externals[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) bases_[1 + externals.size() + i] = ref(outputs[i]);
+  if (profile != nullptr && profile->rows.empty()) {
+    for (const Instruction& instruction : program_.instructions) {
+      profile->rows.push_back({instruction.label, scope_path(instruction.scope)});
+    }
+  }
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (profile == nullptr) {
+      launch(i);
+      continue;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    launch(i);
+    context_.backend().synchronize({});
+    const auto end = std::chrono::steady_clock::now();
+    Profile::Row& row = profile->rows[i];
+    ++row.calls;
+    row.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count();
+  }
+}
+
+void Executor::launch(size_t i) {
+  const Step& step = steps_[i];
+  for (int k = 0; k < step.count; ++k) {
+    const Place& place = places_[size_t(step.first + k)];
+    BufferRef operand;
+    if (place.base != kNotWanted) {
+      operand = bases_[size_t(place.base)];
+      operand.offset += place.offset;
+    }
+    operands_[size_t(k)] = operand;
+  }
+  try {
+    context_.backend().launch(*step.executable, {operands_.data(), size_t(step.count)}, step.extent0,
+                              {});
+  } catch (const Error& error) {
+    fail(error.what(), " (kernel ", where(program_.instructions[i]), ")");
+  }
+}
+
+}  // namespace tessera

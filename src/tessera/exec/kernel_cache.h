@@ -1,0 +1,38 @@
+// Compiled kernels, shared by all Programs of a backend: a new shape plans anew but compiles only
+// what is new about its kernels.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "tessera/runtime/backend.h"
+
+namespace tessera {
+
+class KernelCache {
+ public:
+  explicit KernelCache(size_t capacity = 4096) : capacity_(capacity) {}
+
+  // The kernel for this call, compiled now or before. Thread safe.
+  std::shared_ptr<const Executable> get(Backend& backend, const KernelCall& call);
+
+  size_t size() const;
+
+ private:
+  struct Entry {
+    std::string key;
+    std::shared_ptr<const Executable> executable;
+  };
+  mutable std::mutex mutex_;
+  size_t capacity_;
+  std::list<Entry> entries_;  // most recently used first
+  std::unordered_map<std::string, std::list<Entry>::iterator> index_;
+};
+
+// Everything a backend's compiled kernel depends on.
+std::string kernel_key(const KernelCall& call);
+
+}  // namespace tessera

@@ -1,0 +1,138 @@
+#include "tessera/tensor/autograd.h"
+
+#include <atomic>
+#include <unordered_map>
+
+#include "tessera/autodiff/backward.h"
+#include "tessera/graph/build.h"
+#include "tessera/graph/rewrite.h"
+#include "tessera/tensor/eval.h"
+
+namespace tessera {
+
+namespace {
+
+std::vector<Tensor> to_tensors(const std::vector<Value>& values) {
+  std::vector<Tensor> tensors;
+  for (const Value& value : values) tensors.emplace_back(value);
+  return tensors;
+}
+
+std::vector<Value> to_values(std::span<const Tensor> tensors) {
+  std::vector<Value> values;
+  for (const Tensor& tensor : tensors) values.push_back(tensor.value());
+  return values;
+}
+
+void check_loss(const char* op, const Tensor& loss) {
+  if (loss.numel() != 1) fail(op, ": expected a loss of one element, got ", loss.shape());
+  if (!is_float(loss.dtype())) fail(op, ": expected a floating-point loss, got ", loss.dtype());
+}
+
+std::vector<Value> gradients(const Tensor& loss, std::span<const Value> inputs) {
+  const Value one = graph::full(loss.value().type(), 1);
+  return backward(std::span(&loss.value(), 1), std::span(&one, 1), inputs);
+}
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> number{1};
+  return number.fetch_add(1);
+}
+
+// Values built before the function ran that it used all the same are inputs too; otherwise the region
+// would reach back through them.
+std::vector<Value> enter_captured(const std::vector<Value>& outputs, uint64_t first_id,
+                                  uint64_t region) {
+  std::unordered_map<Value, Value> entered;
+  auto is_before = [&](const Node& node) { return node.id < first_id; };
+  Attrs attrs;
+  attrs.bits = region;
+  for (const NodePtr& node : topological_order(outputs, is_before)) {
+    const bool marker = node->op == Op::region_enter && node->attrs.bits == region;
+    if (marker || !is_before(*node) || info(node->op).kind == OpKind::source) continue;
+    for (const Value& value : graph::outputs_of(node)) {
+      entered.emplace(value, Value{make_node(Op::region_enter, {value}, attrs), 0});
+    }
+  }
+  return entered.empty() ? outputs : substitute(outputs, entered);
+}
+
+}  // namespace
+
+std::vector<Tensor> grad(const Tensor& loss, std::span<const Tensor> inputs) {
+  check_loss("grad", loss);
+  const std::vector<Value> values = to_values(inputs);
+  std::vector<Value> result = gradients(loss, values);
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!is_float(values[i].dtype())) {
+      fail("grad: expected a floating-point input, got ", values[i].dtype());
+    }
+    if (!result[i]) result[i] = graph::full(values[i].type(), 0);
+  }
+  return to_tensors(result);
+}
+
+Tensor grad(const Tensor& loss, const Tensor& input) { return grad(loss, std::span(&input, 1))[0]; }
+
+void backward(const Tensor& loss) {
+  check_loss("backward", loss);
+  std::vector<std::shared_ptr<VarState>> vars;
+  std::vector<Value> leaves;
+  for (const NodePtr& node : topological_order(std::span(&loss.value(), 1))) {
+    if (node->op != Op::leaf) continue;
+    const auto slot = value_slot({node, 0});
+    const auto var = slot ? slot->var.lock() : nullptr;
+    if (!var || !var->trainable || slot->is_stale()) continue;
+    vars.push_back(var);
+    leaves.push_back({node, 0});
+  }
+  using namespace graph;
+  const std::vector<Value> result = gradients(loss, leaves);
+  Pending& p = pending();
+  for (size_t i = 0; i < vars.size(); ++i) {
+    if (!result[i]) continue;
+    Value& total = vars[i]->writable_grad();
+    total = total ? total + result[i] : result[i];
+  }
+  if (!p.tracing) p.losses.push_back(loss.value());
+}
+
+Tensor stop_gradient(const Tensor& x) { return Tensor(graph::stop_gradient(x.value())); }
+
+std::vector<Tensor> custom_vjp(const TensorFunction& forward, const TensorVjp& vjp,
+                               const std::vector<Tensor>& inputs) {
+  std::vector<Value> values = to_values(inputs);
+  const std::vector<Value> outputs = to_values(forward(inputs));
+  values.insert(values.end(), outputs.begin(), outputs.end());
+  auto function = std::make_shared<const VjpFunction>(
+      [vjp](const std::vector<Value>& x, const std::vector<Value>& y, const std::vector<Value>& g) {
+        std::vector<Value> result;
+        for (const Tensor& t : vjp(to_tensors(x), to_tensors(y), to_tensors(g))) {
+          result.push_back(t ? t.value() : Value{});
+        }
+        return result;
+      });
+  Attrs attrs;
+  attrs.axis = int64_t(inputs.size());
+  attrs.bits = next_number();  // two functions are never the same one
+  return to_tensors(
+      graph::outputs_of(make_node(Op::custom_vjp, std::move(values), attrs, std::move(function))));
+}
+
+std::vector<Tensor> checkpoint(const TensorFunction& fn, const std::vector<Tensor>& inputs) {
+  Attrs attrs;
+  attrs.bits = next_number();  // inner regions get higher numbers, as rematerialize expects
+  std::vector<Tensor> entered;
+  for (const Tensor& input : inputs) {
+    entered.emplace_back(Value{make_node(Op::region_enter, {input.value()}, attrs), 0});
+  }
+  const uint64_t first_id = make_leaf({}).node->id;  // everything built from here on is newer
+  const std::vector<Value> outputs = enter_captured(to_values(fn(entered)), first_id, attrs.bits);
+  std::vector<Tensor> result;
+  for (const Value& output : outputs) {
+    result.emplace_back(Value{make_node(Op::region_exit, {output}, attrs), 0});
+  }
+  return result;
+}
+
+}  // namespace tessera

@@ -1,0 +1,176 @@
+#include "tessera/tensor/compiled.h"
+
+#include <list>
+
+#include "tessera/base/log.h"
+#include "tessera/tensor/device.h"
+#include "tessera/tensor/eval.h"
+#include "tessera/tensor/stats.h"
+#include "tessera/tensor/var.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr size_t kCapacity = 32;           // Programs kept per function
+constexpr int64_t kWarnCompilations = 8;   // the compilation that warns
+
+thread_local bool t_training = true;
+
+// What a trace depends on.
+struct Signature {
+  std::vector<Type> inputs;
+  std::vector<int64_t> statics;
+  bool training = true;
+
+  bool operator==(const Signature&) const = default;
+};
+
+std::string difference(const Signature& before, const Signature& now) {
+  if (before.training != now.training) return "the mode";
+  if (before.statics != now.statics) return "a static argument";
+  for (size_t i = 0; i < now.inputs.size() && i < before.inputs.size(); ++i) {
+    if (before.inputs[i] != now.inputs[i]) {
+      return cat("input ", i, ": ", before.inputs[i], " before, ", now.inputs[i], " now");
+    }
+  }
+  return "the number of inputs";
+}
+
+// A Program with everything it is bound to.
+struct Instance {
+  Signature signature;
+  std::unique_ptr<Executor> executor;
+  std::vector<Buffer> externals;                       // input slots first
+  std::vector<std::shared_ptr<ValueSlot>> bound;       // keeps captured storage alive
+  std::vector<std::shared_ptr<VarState>> assigned;
+  std::vector<Type> output_types;
+  std::vector<std::shared_ptr<Storage>> outputs[2];    // by parity of the call
+  int64_t calls = 0;
+};
+
+}  // namespace
+
+bool is_training() { return t_training; }
+ModeGuard::ModeGuard(bool training) : previous_(std::exchange(t_training, training)) {}
+ModeGuard::~ModeGuard() { t_training = previous_; }
+
+struct Compiled::State {
+  Function function;
+  std::list<Instance> instances;  // most recently used first
+  CompiledStats stats;
+  Profile* profile = nullptr;
+
+  Instance& find(const Signature& signature);
+  Instance trace(const Signature& signature);
+  std::vector<Tensor> run(Instance& instance, std::span<const Tensor> inputs);
+};
+
+Compiled::Compiled(Function function) : state_(std::make_shared<State>()) {
+  state_->function = std::move(function);
+}
+
+CompiledStats Compiled::stats() const { return state_->stats; }
+void Compiled::set_profile(Profile* profile) const { state_->profile = profile; }
+
+const Program& Compiled::program() const {
+  if (state_->instances.empty()) fail("compile: the function has not been called yet");
+  return state_->instances.front().executor->program();
+}
+
+std::vector<Tensor> Compiled::operator()(std::span<const Tensor> inputs,
+                                         std::span<const int64_t> statics) const {
+  // Inside another trace this is just a function.
+  if (pending().tracing) return state_->function(inputs, statics);
+  flush();
+  eval(inputs);
+  Signature signature;
+  for (const Tensor& input : inputs) signature.inputs.push_back(input.value().type());
+  signature.statics.assign(statics.begin(), statics.end());
+  signature.training = t_training;
+  return state_->run(state_->find(signature), inputs);
+}
+
+Instance& Compiled::State::find(const Signature& signature) {
+  for (auto it = instances.begin(); it != instances.end(); ++it) {
+    if (it->signature != signature) continue;
+    ++stats.replays;
+    detail::count_replay();
+    instances.splice(instances.begin(), instances, it);
+    return instances.front();
+  }
+  Instance instance = trace(signature);
+  ++stats.compilations;
+  detail::count_compilation();
+  if (stats.compilations == kWarnCompilations) {
+    log_warning("a function has been compiled ", stats.compilations, " times; this time for ",
+                difference(instances.front().signature, signature),
+                ". What varies should be an input of fixed shape or a Var.");
+  }
+  instances.push_front(std::move(instance));
+  if (instances.size() > kCapacity) instances.pop_back();
+  return instances.front();
+}
+
+Instance Compiled::State::trace(const Signature& signature) {
+  std::vector<Value> leaves;
+  std::vector<Tensor> inputs;
+  for (const Type& type : signature.inputs) {
+    leaves.push_back(make_leaf(type));
+    inputs.emplace_back(leaves.back());
+  }
+  Instance instance;
+  instance.signature = signature;
+  Captured captured;
+  {
+    TraceGuard guard;
+    std::vector<Value> outputs;
+    for (const Tensor& output : function(inputs, signature.statics)) {
+      outputs.push_back(output.value());
+    }
+    instance.assigned = guard.pending().assigned;
+    captured = capture(leaves, outputs, instance.assigned);
+  }
+  DeviceContext& device = device_context();
+  instance.executor = std::make_unique<Executor>(
+      compile_graph(captured.function, device.backend.target(), compile_options()), device.exec);
+  for (size_t i = 0; i < captured.slots.size(); ++i) {
+    const Type& type = captured.function.externals[i].type();
+    const bool is_input = captured.slots[i] == nullptr;
+    instance.externals.push_back(is_input ? make_storage(type)->buffer
+                                          : captured.slots[i]->storage->buffer);
+  }
+  instance.bound = std::move(captured.slots);
+  for (const Value& output : captured.function.outputs) {
+    instance.output_types.push_back(output.type());
+  }
+  for (auto& set : instance.outputs) {
+    for (const Type& type : instance.output_types) set.push_back(make_storage(type));
+  }
+  return instance;
+}
+
+std::vector<Tensor> Compiled::State::run(Instance& instance, std::span<const Tensor> inputs) {
+  Backend& device = device_context().backend;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Buffer& from = read_slot(*value_slot(inputs[i].value()));
+    const Type& type = instance.signature.inputs[i];
+    device.copy(ref(instance.externals[i]), ref(from), numel(type.shape) * size_of(type.dtype), {});
+  }
+  auto& outputs = instance.outputs[instance.calls++ % 2];
+  std::vector<Buffer> buffers;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    // Somebody still holds the result of the call before last: it keeps its buffer.
+    if (outputs[i].use_count() > 1) outputs[i] = make_storage(instance.output_types[i]);
+    buffers.push_back(outputs[i]->buffer);
+  }
+  instance.executor->run(instance.externals, buffers, profile);
+  commit(instance.assigned);
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    results.emplace_back(leaf_of(instance.output_types[i], outputs[i]));
+  }
+  return results;
+}
+
+}  // namespace tessera

@@ -1,0 +1,235 @@
+#include "tessera/tensor/eval.h"
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+#include "tessera/graph/rewrite.h"
+#include "tessera/tensor/device.h"
+#include "tessera/tensor/stats.h"
+#include "tessera/tensor/var.h"
+
+namespace tessera {
+
+namespace {
+
+std::atomic<int64_t> compilations{0}, replays{0};
+std::atomic<uint64_t> steps{0};
+
+Pending& plain_pending() {
+  thread_local Pending instance;
+  return instance;
+}
+thread_local Pending* t_pending = nullptr;
+thread_local CompileOptions t_options;
+
+// Programs of the plain style, by the structure of what they compute. Bounded: least recently used
+// ones go first.
+class ProgramCache {
+ public:
+  std::shared_ptr<Executor> get(const GraphFunction& function) {
+    const CompileOptions& o = compile_options();
+    std::string key = structure_key(function);
+    for (const bool bit : {o.simplify, o.match, o.rematerialize, o.fuse, o.kernel_ops}) {
+      key.push_back(char('0' + bit));
+    }
+    const std::lock_guard lock(mutex_);
+    if (const auto it = index_.find(key); it != index_.end()) {
+      entries_.splice(entries_.begin(), entries_, it->second);
+      detail::count_replay();
+      return it->second->second;
+    }
+    DeviceContext& device = device_context();
+    auto executor = std::make_shared<Executor>(
+        compile_graph(function, device.backend.target(), o), device.exec);
+    detail::count_compilation();
+    entries_.emplace_front(key, executor);
+    index_[std::move(key)] = entries_.begin();
+    if (entries_.size() > kCapacity) {
+      index_.erase(entries_.back().first);
+      entries_.pop_back();
+    }
+    return executor;
+  }
+
+ private:
+  static constexpr size_t kCapacity = 256;
+  using Entry = std::pair<std::string, std::shared_ptr<Executor>>;
+  std::mutex mutex_;
+  std::list<Entry> entries_;
+  std::unordered_map<std::string, std::list<Entry>::iterator> index_;
+};
+
+ProgramCache& program_cache() {
+  static auto* cache = new ProgramCache;
+  return *cache;
+}
+
+// Forgets what is pending, also when the evaluation throws: a step that failed is dropped, it does
+// not come back with the next read.
+struct ClearPending {
+  Pending& pending;
+  ~ClearPending() {
+    for (const auto& var : pending.assigned) var->pending = {};
+    pending.assigned.clear();
+    pending.losses.clear();
+  }
+};
+
+}  // namespace
+
+EvalStats eval_stats() { return {compilations.load(), replays.load()}; }
+void detail::count_compilation() { ++compilations; }
+void detail::count_replay() { ++replays; }
+
+CompileOptions set_compile_options(const CompileOptions& options) {
+  return std::exchange(t_options, options);
+}
+const CompileOptions& compile_options() { return t_options; }
+
+Pending& pending() { return t_pending != nullptr ? *t_pending : plain_pending(); }
+
+TraceGuard::TraceGuard() : outer_(t_pending) {
+  own_.tracing = true;
+  t_pending = &own_;
+}
+
+TraceGuard::~TraceGuard() {
+  for (const auto& var : own_.assigned) var->pending = {};
+  for (auto it = own_.graded.rbegin(); it != own_.graded.rend(); ++it) it->first->grad = it->second;
+  t_pending = outer_;
+}
+
+const Value& VarState::committed() {
+  const auto slot = leaf ? value_slot(leaf) : nullptr;
+  if (!slot || slot->is_stale()) leaf = leaf_of(type, storage, self);
+  return leaf;
+}
+
+Value& VarState::writable_grad() {
+  Pending& p = tessera::pending();
+  if (p.tracing) {
+    const bool known = std::any_of(p.graded.begin(), p.graded.end(),
+                                   [this](const auto& entry) { return entry.first.get() == this; });
+    if (!known) p.graded.emplace_back(self.lock(), std::exchange(grad, {}));
+  }
+  return grad;
+}
+
+Captured capture(std::span<const Value> inputs, std::span<const Value> outputs,
+                 std::span<const std::shared_ptr<VarState>> assigned) {
+  Captured result;
+  GraphFunction& f = result.function;
+  f.externals.assign(inputs.begin(), inputs.end());
+  f.outputs.assign(outputs.begin(), outputs.end());
+  result.slots.resize(inputs.size());
+  std::unordered_map<const Node*, int> externals;
+  for (size_t i = 0; i < inputs.size(); ++i) externals.emplace(inputs[i].node.get(), int(i));
+  auto add_external = [&](const Value& leaf, std::shared_ptr<ValueSlot> slot) {
+    const auto [it, added] = externals.emplace(leaf.node.get(), int(f.externals.size()));
+    if (added) {
+      f.externals.push_back(leaf);
+      result.slots.push_back(std::move(slot));
+    }
+    return it->second;
+  };
+
+  std::vector<Value> roots = f.outputs;
+  for (const auto& var : assigned) roots.push_back(var->pending);
+  auto is_evaluated = [](const Node& node) {
+    for (size_t i = 0; i < node.types.size(); ++i) {
+      if (!node.slot(int(i))) return false;
+    }
+    return true;
+  };
+  std::unordered_map<Value, Value> replaced;
+  for (const NodePtr& node : topological_order(roots, is_evaluated)) {
+    if (externals.contains(node.get())) continue;
+    if (node->op == Op::leaf) {
+      const auto slot = value_slot({node, 0});
+      if (!slot) fail("a tensor has no value: it belongs to a function that was being compiled");
+      read_slot(*slot);
+      add_external({node, 0}, slot);
+      continue;
+    }
+    if (!is_evaluated(*node)) continue;
+    for (size_t i = 0; i < node->types.size(); ++i) {
+      const Value value{node, int(i)};
+      const auto slot = value_slot(value);
+      read_slot(*slot);
+      replaced.emplace(value, make_leaf(value.type()));
+      add_external(replaced.at(value), slot);
+    }
+  }
+  if (!replaced.empty()) {
+    roots = substitute(roots, replaced);
+    std::copy_n(roots.begin(), f.outputs.size(), f.outputs.begin());
+  }
+  for (size_t i = 0; i < assigned.size(); ++i) {
+    const Value& leaf = assigned[i]->committed();
+    f.assigns.push_back({add_external(leaf, value_slot(leaf)), roots[f.outputs.size() + i]});
+  }
+  return result;
+}
+
+void commit(std::span<const std::shared_ptr<VarState>> assigned) {
+  if (assigned.empty()) return;
+  const uint64_t step = ++steps;
+  for (const auto& var : assigned) {
+    var->storage->replaced_by.store(step);
+    var->storage->version.fetch_add(1);
+  }
+}
+
+void evaluate(std::span<const Value> values) {
+  Pending& p = pending();
+  if (p.tracing) {
+    fail("a value cannot be read while its function is being compiled: return it instead");
+  }
+  std::vector<Value> wanted;
+  auto want = [&wanted](const Value& value) {
+    if (const auto slot = value_slot(value)) {
+      read_slot(*slot);
+    } else if (std::find(wanted.begin(), wanted.end(), value) == wanted.end()) {
+      wanted.push_back(value);
+    }
+  };
+  for (const Value& value : values) want(value);
+  for (const Value& loss : p.losses) {
+    if (!value_slot(loss)) want(loss);
+  }
+  if (wanted.empty() && p.assigned.empty()) {
+    p.losses.clear();
+    return;
+  }
+  const ClearPending clear{p};
+  const Captured captured = capture({}, wanted, p.assigned);
+  const std::shared_ptr<Executor> executor = program_cache().get(captured.function);
+  std::vector<Buffer> externals, outputs;
+  for (const auto& slot : captured.slots) externals.push_back(slot->storage->buffer);
+  std::vector<std::shared_ptr<Storage>> results;
+  for (const Value& value : wanted) {
+    results.push_back(make_storage(value.type()));
+    outputs.push_back(results.back()->buffer);
+  }
+  executor->run(externals, outputs);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    wanted[i].node->set_slot(wanted[i].out, std::make_shared<ValueSlot>(results[i]));
+  }
+  commit(p.assigned);
+  // What was built on an assigned value but not computed yet finds it in the Var's storage.
+  for (const auto& var : p.assigned) {
+    const Value& value = var->pending;
+    if (!value_slot(value)) {
+      value.node->set_slot(value.out, std::make_shared<ValueSlot>(var->storage));
+    }
+  }
+}
+
+void flush() {
+  if (!pending().tracing) evaluate({});
+}
+
+}  // namespace tessera

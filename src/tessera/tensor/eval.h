@@ -1,0 +1,73 @@
+// Evaluation behind the public API: what is pending, and how values are computed and cached.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tessera/compile/compile.h"
+#include "tessera/graph/node.h"
+#include "tessera/tensor/storage.h"
+
+namespace tessera {
+
+struct VarState {
+  Type type;
+  bool trainable = true;
+  std::shared_ptr<Storage> storage;
+  std::weak_ptr<VarState> self;
+  Value leaf;     // of the committed version; remade when that version is replaced
+  Value pending;  // assigned, not yet written
+  Value grad;
+
+  // The committed value as a leaf.
+  const Value& committed();
+
+  // The gradient, for writing. A trace starts without any and leaves what was there as it found it.
+  Value& writable_grad();
+};
+
+// What the current thread has assigned but not written, and the losses backward() has seen, which
+// are computed with the next flush: afterwards the parameters they need are gone.
+struct Pending {
+  bool tracing = false;
+  std::vector<std::shared_ptr<VarState>> assigned;
+  std::vector<std::pair<std::shared_ptr<VarState>, Value>> graded;  // with the gradient before
+  std::vector<Value> losses;
+};
+Pending& pending();
+
+// Swaps in an empty Pending for the time of a trace.
+class TraceGuard {
+ public:
+  TraceGuard();
+  ~TraceGuard();
+  TraceGuard(const TraceGuard&) = delete;
+  TraceGuard& operator=(const TraceGuard&) = delete;
+  Pending& pending() { return own_; }
+
+ private:
+  Pending own_;
+  Pending* outer_;
+};
+
+// Computes these values and everything pending. Throws inside a trace.
+void evaluate(std::span<const Value> values);
+
+// What a function reads: its graph with every evaluated value turned into a leaf, and the slot behind
+// each leaf (null: one of `inputs`). Throws when a leaf has no value.
+struct Captured {
+  GraphFunction function;
+  std::vector<std::shared_ptr<ValueSlot>> slots;  // one per external
+};
+Captured capture(std::span<const Value> inputs, std::span<const Value> outputs,
+                 std::span<const std::shared_ptr<VarState>> assigned);
+
+// The storage of an assigned Var holds a new version, written by a new step.
+void commit(std::span<const std::shared_ptr<VarState>> assigned);
+
+// Options of every compilation of this thread from now on; returns those before.
+CompileOptions set_compile_options(const CompileOptions& options);
+const CompileOptions& compile_options();
+
+}  // namespace tessera

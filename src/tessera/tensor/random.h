@@ -1,0 +1,35 @@
+// Random numbers: a key and a counter in Vars, so that every replay of a compiled step draws new
+// numbers, a resumed run draws the same, and every backend draws equal bits.
+#pragma once
+
+#include "tessera/tensor/var.h"
+
+namespace tessera {
+
+class Random {
+ public:
+  explicit Random(int64_t seed, std::string name = "random");
+
+  Tensor uniform(const Shape& shape, double low = 0, double high = 1) const;  // f32 in [low, high)
+  Tensor normal(const Shape& shape, double mean = 0, double deviation = 1) const;
+  Tensor bernoulli(const Shape& shape, double probability) const;  // bool
+
+  // Zeroes elements with `probability` and scales the others up; the identity outside training.
+  Tensor dropout(const Tensor& x, double probability) const;
+
+  const Var& key() const { return key_; }
+  const Var& counter() const { return counter_; }
+
+ private:
+  Tensor draw(const Shape& shape) const;
+  Tensor take_counters(int64_t n) const;
+
+  // The counter as the host last knew it: outside a trace a draw then needs no read from the device,
+  // and keeps its numbers however long it stays unevaluated.
+  struct Mirror;
+
+  Var key_, counter_;  // 0-d i64
+  std::shared_ptr<Mirror> mirror_;
+};
+
+}  // namespace tessera

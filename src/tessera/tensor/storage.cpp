@@ -1,0 +1,38 @@
+#include "tessera/tensor/storage.h"
+
+#include "tessera/runtime/registry.h"
+#include "tessera/tensor/device.h"
+
+namespace tessera {
+
+DeviceContext& device_context() {
+  // Leaked on purpose: tensors in statics of the program may outlive any order of destruction.
+  static auto* context = new DeviceContext(backend("cpu"));
+  return *context;
+}
+
+std::shared_ptr<ValueSlot> value_slot(const Value& value) {
+  return std::static_pointer_cast<ValueSlot>(value.node->slot(value.out));
+}
+
+const Buffer& read_slot(const ValueSlot& slot) {
+  if (slot.is_stale()) {
+    fail(slot.storage->name.empty() ? "" : slot.storage->name + ": ", "value was replaced by step ",
+         slot.storage->replaced_by.load(), ", copy it first");
+  }
+  return slot.storage->buffer;
+}
+
+std::shared_ptr<Storage> make_storage(const Type& type) {
+  auto storage = std::make_shared<Storage>();
+  storage->buffer = device_context().allocator.allocate(numel(type.shape) * size_of(type.dtype));
+  return storage;
+}
+
+Value leaf_of(const Type& type, std::shared_ptr<Storage> storage, std::weak_ptr<VarState> var) {
+  Value leaf = make_leaf(type);
+  leaf.node->set_slot(0, std::make_shared<ValueSlot>(std::move(storage), std::move(var)));
+  return leaf;
+}
+
+}  // namespace tessera

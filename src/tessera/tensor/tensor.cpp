@@ -1,0 +1,62 @@
+#include "tessera/tensor/tensor.h"
+
+#include "tessera/tensor/device.h"
+#include "tessera/tensor/eval.h"
+#include "tessera/tensor/storage.h"
+
+namespace tessera {
+
+Tensor Tensor::from_bytes(DType dtype, const Shape& shape, const void* data) {
+  const Type type{dtype, shape};
+  auto storage = make_storage(type);
+  const int64_t bytes = tessera::numel(shape) * size_of(dtype);
+  if (bytes > 0) device_context().backend.upload(ref(storage->buffer), data, bytes, {});
+  return Tensor(leaf_of(type, std::move(storage)));
+}
+
+const Value& Tensor::value() const {
+  if (!value_) fail("Tensor: expected a tensor, got an empty handle");
+  return value_;
+}
+
+int64_t Tensor::size(int64_t axis) const { return shape()[normalize_axis("size", axis, rank())]; }
+
+const Tensor& Tensor::eval() const {
+  const Value& v = value();
+  evaluate(std::span(&v, 1));
+  return *this;
+}
+
+void Tensor::read_bytes(DType dtype_, void* to) const {
+  if (dtype_ != dtype()) fail("to_vector: the tensor holds ", dtype(), ", not ", dtype_);
+  eval();
+  const Buffer& buffer = read_slot(*value_slot(value_));
+  const int64_t bytes = numel() * size_of(dtype_);
+  if (bytes > 0) device_context().backend.download(to, ref(buffer), bytes, {});
+}
+
+double Tensor::item() const {
+  if (numel() != 1) fail("item: expected a tensor of one element, got ", shape());
+  return visit(dtype(), [this]<class T>() {
+    T element{};
+    read_bytes(dtype(), &element);
+    return double(element);
+  });
+}
+
+Tensor Tensor::detach() const {
+  eval();
+  const Type& type = value_.type();
+  auto storage = make_storage(type);
+  const Buffer& from = read_slot(*value_slot(value_));
+  device_context().backend.copy(ref(storage->buffer), ref(from), numel() * size_of(type.dtype), {});
+  return Tensor(leaf_of(type, std::move(storage)));
+}
+
+void eval(std::span<const Tensor> tensors) {
+  std::vector<Value> values;
+  for (const Tensor& tensor : tensors) values.push_back(tensor.value());
+  evaluate(values);
+}
+
+}  // namespace tessera

@@ -1,0 +1,137 @@
+// Tensor: a handle to a value of the graph. Building one computes nothing; reading one evaluates it
+// and what it needs. Copies share the value, which never changes.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tessera/base/dtype.h"
+#include "tessera/base/shape.h"
+#include "tessera/graph/node.h"
+
+namespace tessera {
+
+// A literal in an expression with a Tensor. It takes the tensor's dtype, except that a fraction next
+// to an integer tensor makes the result f32.
+class Scalar {
+ public:
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Scalar(T value)
+      : real_(static_cast<double>(value)),
+        integer_(std::integral<T> ? static_cast<int64_t>(value) : 0),
+        is_integer_(std::integral<T>) {}
+
+  double real() const { return real_; }
+  int64_t integer() const { return integer_; }
+  bool is_integer() const { return is_integer_; }
+
+ private:
+  double real_;
+  int64_t integer_;
+  bool is_integer_;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;  // no value
+  explicit Tensor(Value value) : value_(std::move(value)) {}
+
+  // A copy of `data`, which holds numel(shape) elements.
+  static Tensor from_bytes(DType dtype, const Shape& shape, const void* data);
+
+  explicit operator bool() const { return bool(value_); }
+  const Shape& shape() const { return value().shape(); }
+  DType dtype() const { return value().dtype(); }
+  int rank() const { return shape().rank(); }
+  int64_t size(int64_t axis) const;  // negative axes count from the end
+  int64_t numel() const { return tessera::numel(shape()); }
+  const Value& value() const;        // throws when the handle is empty
+
+  // Computes it now, so that later reads only read.
+  const Tensor& eval() const;
+
+  // The one element of a tensor that has one, as a double.
+  double item() const;
+
+  // All elements, row-major. T must be the tensor's own element type.
+  template <class T>
+  std::vector<T> to_vector() const {
+    std::vector<T> result(static_cast<size_t>(numel()));
+    if constexpr (std::same_as<T, bool>) {
+      std::vector<uint8_t> bytes(result.size());
+      read_bytes(DType::boolean, bytes.data());
+      result.assign(bytes.begin(), bytes.end());
+    } else {
+      read_bytes(dtype_of<T>, result.data());
+    }
+    return result;
+  }
+
+  // Writes numel() elements to `to`; `dtype` must be the tensor's.
+  void read_bytes(DType dtype, void* to) const;
+
+  // The evaluated value as a tensor of its own: without history, and unaffected by later steps.
+  Tensor detach() const;
+
+ private:
+  Value value_;
+};
+
+// Creation --------------------------------------------------------------------------------------
+
+// The extents of `shape` must multiply to the number of elements.
+template <class T>
+Tensor tensor(std::span<const T> data, const Shape& shape) {
+  if (static_cast<int64_t>(data.size()) != numel(shape)) {
+    fail("tensor: expected ", numel(shape), " elements for ", shape, ", got ", data.size());
+  }
+  return Tensor::from_bytes(dtype_of<T>, shape, data.data());
+}
+
+template <class T>
+Tensor tensor(const std::vector<T>& data, const Shape& shape) {
+  if constexpr (std::same_as<T, bool>) {
+    const std::vector<uint8_t> bytes(data.begin(), data.end());
+    if (static_cast<int64_t>(bytes.size()) != numel(shape)) {
+      fail("tensor: expected ", numel(shape), " elements for ", shape, ", got ", bytes.size());
+    }
+    return Tensor::from_bytes(DType::boolean, shape, bytes.data());
+  } else {
+    return tensor(std::span<const T>(data), shape);
+  }
+}
+
+template <class T>
+Tensor tensor(const std::vector<T>& data) {
+  return tensor(data, {static_cast<int64_t>(data.size())});
+}
+
+// 0-d, and data rather than structure: giving another value later does not recompile anything.
+template <class T>
+  requires std::is_arithmetic_v<T>
+Tensor scalar(T value) {
+  return Tensor::from_bytes(dtype_of<T>, {}, &value);
+}
+
+Tensor full(const Shape& shape, const Scalar& value, DType dtype = DType::f32);
+Tensor zeros(const Shape& shape, DType dtype = DType::f32);
+Tensor ones(const Shape& shape, DType dtype = DType::f32);
+Tensor arange(int64_t n, DType dtype = DType::i64);               // 0, 1, …, n - 1
+Tensor iota(const Shape& shape, int64_t axis, DType dtype = DType::i64);  // the coordinate on `axis`
+
+// Reading ---------------------------------------------------------------------------------------
+
+// Computes several tensors together, sharing what they share.
+void eval(std::span<const Tensor> tensors);
+
+// Like NumPy's: nested brackets, long axes cut in the middle, shape and dtype behind.
+std::string to_string(const Tensor& tensor);
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+}  // namespace tessera

@@ -1,0 +1,95 @@
+#include "tessera/tensor/var.h"
+
+#include <cstring>
+
+#include "tessera/tensor/device.h"
+#include "tessera/tensor/eval.h"
+
+namespace tessera {
+
+namespace {
+
+VarState& checked(const std::shared_ptr<VarState>& state) {
+  if (!state) fail("Var: expected a variable, got an empty handle");
+  return *state;
+}
+
+}  // namespace
+
+Var::Var(const Tensor& initial, std::string name, bool trainable)
+    : state_(std::make_shared<VarState>()) {
+  if (pending().tracing) {
+    fail("Var: '", name, "' cannot be made while a function is being compiled: make it before");
+  }
+  initial.eval();
+  state_->type = initial.value().type();
+  state_->trainable = trainable && is_float(state_->type.dtype);
+  state_->storage = make_storage(state_->type);
+  state_->storage->name = std::move(name);
+  state_->self = state_;
+  const Buffer& from = read_slot(*value_slot(initial.value()));
+  const Buffer& to = state_->storage->buffer;
+  device_context().backend.copy(ref(to), ref(from), tessera::numel(state_->type.shape) * size_of(state_->type.dtype), {});
+}
+
+const std::string& Var::name() const { return checked(state_).storage->name; }
+const Shape& Var::shape() const { return checked(state_).type.shape; }
+DType Var::dtype() const { return checked(state_).type.dtype; }
+bool Var::trainable() const { return checked(state_).trainable; }
+
+Tensor Var::value() const {
+  VarState& state = checked(state_);
+  return Tensor(state.pending ? state.pending : state.committed());
+}
+
+void Var::assign(const Tensor& value) const {
+  VarState& state = checked(state_);
+  if (value.value().type() != state.type) {
+    fail("assign: expected ", state.type, " for '", name(), "', got ", value.value().type());
+  }
+  Pending& p = pending();
+  if (state.pending && !p.tracing) flush();  // else a loop that never reads would grow without end
+  if (!state.pending) p.assigned.push_back(state_);
+  state.pending = value.value();
+}
+
+void Var::set_bytes(DType dtype, const void* data) const {
+  VarState& state = checked(state_);
+  if (dtype != state.type.dtype) {
+    fail("set: expected ", state.type.dtype, " for '", name(), "', got ", dtype);
+  }
+  if (pending().tracing) {
+    fail("set: '", name(), "' cannot be set while a function is being compiled: assign to it");
+  }
+  flush();
+  const int64_t bytes = tessera::numel(state.type.shape) * size_of(dtype);
+  device_context().backend.upload(ref(state.storage->buffer), data, bytes, {});
+  commit(std::span(&state_, 1));
+}
+
+void Var::set(const Scalar& value) const {
+  const VarState& state = checked(state_);
+  visit(state.type.dtype, [&]<class T>() {
+    const T element = value.is_integer() && std::is_integral_v<T> ? T(value.integer())
+                                                                  : T(value.real());
+    const std::vector<uint8_t> bytes = [&] {
+      const size_t n = size_t(tessera::numel(state.type.shape));
+      std::vector<uint8_t> result(n * sizeof(T));
+      for (size_t i = 0; i < n; ++i) std::memcpy(&result[i * sizeof(T)], &element, sizeof(T));
+      return result;
+    }();
+    set_bytes(state.type.dtype, bytes.data());
+  });
+}
+
+Tensor Var::grad() const { return Tensor(checked(state_).writable_grad()); }
+
+void Var::set_grad(const Tensor& grad) const {
+  VarState& state = checked(state_);
+  if (grad && grad.value().type() != state.type) {
+    fail("set_grad: expected ", state.type, " for '", name(), "', got ", grad.value().type());
+  }
+  state.writable_grad() = grad ? grad.value() : Value{};
+}
+
+}  // namespace tessera

@@ -1,0 +1,12 @@
+#include "tessera/tessera.h"
+
+#include "tessera/backend/cpu/cpu_backend.h"
+#include "tessera/runtime/registry.h"
+
+namespace tessera {
+
+void init() { register_backend("cpu", make_cpu_backend); }
+
+const char* version() { return TESSERA_VERSION; }
+
+}  // namespace tessera

@@ -1,0 +1,21 @@
+// Everything a user of the library includes. Call tessera::init() once before anything else.
+#pragma once
+
+#include "tessera/nn/nn.h"
+#include "tessera/optim/optim.h"
+#include "tessera/tensor/autograd.h"
+#include "tessera/tensor/compiled.h"
+#include "tessera/tensor/ops.h"
+#include "tessera/tensor/random.h"
+#include "tessera/tensor/stats.h"
+#include "tessera/tensor/tensor.h"
+#include "tessera/tensor/var.h"
+
+namespace tessera {
+
+// Registers the backends this library was built with. May be called again.
+void init();
+
+const char* version();
+
+}  // namespace tessera
