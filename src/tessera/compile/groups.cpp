@@ -221,7 +221,8 @@ class Grouper {
     for (const int user : b.members) {
       if (!readable(i, user, p, row_[size_t(user)])) return;
     }
-    if (reaches(g, h) || reaches(h, g)) return;
+    // Through i itself there is a path; it becomes a register.
+    if (reaches(g, h, i) || reaches(h, g)) return;
     a.axes = p.axes;
     for (const int member : b.members) group_of_[size_t(member)] = g;
     a.members.insert(a.members.end(), b.members.begin(), b.members.end());
@@ -231,8 +232,9 @@ class Grouper {
     b.members.clear();
   }
 
-  // Whether some path leads from group `from` to group `to`; gives up with "yes".
-  bool reaches(int from, int to) {
+  // Whether some path leads from group `from` to group `to`, other than out of instance `except`;
+  // gives up with "yes".
+  bool reaches(int from, int to, int except = -1) {
     std::unordered_set<int> seen{from};
     std::vector<int> stack{from};
     int visits = 0;
@@ -240,6 +242,7 @@ class Grouper {
       const int g = stack.back();
       stack.pop_back();
       for (const int member : at(g).group.members) {
+        if (member == except) continue;
         for (const int user : users_[size_t(member)]) {
           const int next = group_of_[size_t(user)];
           if (next < 0 || !seen.insert(next).second) continue;

@@ -117,13 +117,14 @@ class Scheduler {
     return order;
   }
 
-  // The first ready kernel that does not make memory grow, else the first in program order;
-  // recomputations only when nothing else can run.
+  // The first ready kernel that does not make memory grow, or next to nothing compared with the first
+  // in program order; else that one. Recomputations only when nothing else can run.
   std::pair<int, int> pick(const std::set<std::pair<int, int>>& ready) {
+    const int64_t negligible = growth(ready.begin()->second) / 64;
     int looked_at = 0;
     for (const auto& entry : ready) {
       if (entry.first || ++looked_at > kLookahead) break;
-      if (growth(entry.second) <= 0) return entry;
+      if (growth(entry.second) <= std::max<int64_t>(negligible, 0)) return entry;
     }
     return *ready.begin();
   }

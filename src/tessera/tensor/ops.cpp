@@ -124,10 +124,12 @@ Tensor sum(const Tensor& x, const Dims& axes, bool keepdims) {
 }
 
 Tensor mean(const Tensor& x, const Dims& axes, bool keepdims) {
-  int64_t count = 1;
-  for (const int64_t axis : normalize_axes("mean", axes, x.rank())) count *= x.shape()[int(axis)];
+  double count = 1;  // next to an extent of 0, the others may multiply to more than an integer holds
+  for (const int64_t axis : normalize_axes("mean", axes, x.rank())) {
+    count *= double(x.shape()[int(axis)]);
+  }
   if (count == 0) fail("mean: no elements to average in ", x.shape());
-  return sum(as_float(x), axes, keepdims) * (1.0 / double(count));
+  return sum(as_float(x), axes, keepdims) * (1.0 / count);
 }
 
 Tensor max(const Tensor& x, const Dims& axes, bool keepdims) {
@@ -142,17 +144,15 @@ Tensor argmax(const Tensor& x, int64_t axis, bool keepdims) {
 
 Tensor reshape(const Tensor& x, Shape shape) {
   int unknown = -1;
-  int64_t known = 1;
   for (int i = 0; i < shape.rank(); ++i) {
-    if (shape[i] != -1) {
-      known *= shape[i];
-    } else if (unknown >= 0) {
-      fail("reshape: expected at most one -1, got ", shape);
-    } else {
-      unknown = i;
-    }
+    if (shape[i] != -1) continue;
+    if (unknown >= 0) fail("reshape: expected at most one -1, got ", shape);
+    unknown = i;
   }
   if (unknown >= 0) {
+    Shape rest = shape;
+    rest.erase(unknown);
+    const int64_t known = numel(rest);
     if (known == 0 || x.numel() % known != 0) fail("reshape: cannot turn ", x.shape(), " into ", shape);
     shape[unknown] = x.numel() / known;
   }
@@ -201,12 +201,12 @@ Tensor slice(const Tensor& x, int64_t axis, int64_t start, int64_t stop, int64_t
   start = cut(start);
   stop = cut(stop);
   const int64_t distance = step > 0 ? stop - start : start - stop;
-  const int64_t stride = step > 0 ? step : -step;
+  const int64_t stride = step > 0 ? step : -std::max(step, -INT64_MAX);
   Dims starts = Dims::filled(x.rank(), 0), steps = Dims::filled(x.rank(), 1);
   Shape sizes = x.shape();
-  sizes[i] = distance <= 0 ? 0 : (distance + stride - 1) / stride;
+  sizes[i] = distance <= 0 ? 0 : 1 + (distance - 1) / stride;
   starts[i] = sizes[i] == 0 ? 0 : start;
-  steps[i] = step;
+  steps[i] = sizes[i] > 1 ? step : 1;  // a step nobody takes may be larger than strides can be
   return Tensor(graph::slice(x.value(), starts, sizes, steps));
 }
 

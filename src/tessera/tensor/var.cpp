@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "tessera/graph/rewrite.h"
 #include "tessera/tensor/device.h"
 #include "tessera/tensor/eval.h"
 
@@ -48,9 +49,16 @@ void Var::assign(const Tensor& value) const {
     fail("assign: expected ", state.type, " for '", name(), "', got ", value.value().type());
   }
   Pending& p = pending();
-  if (state.pending && !p.tracing) flush();  // else a loop that never reads would grow without end
+  Value next = value.value();
+  if (state.pending && !p.tracing) {
+    // A loop that never reads must not grow without end: what was assigned before is written now, and
+    // the new value built on the storage instead of on its history.
+    const Value before = state.pending;
+    flush();
+    next = substitute(std::span(&next, 1), {{before, state.committed()}})[0];
+  }
   if (!state.pending) p.assigned.push_back(state_);
-  state.pending = value.value();
+  state.pending = next;
 }
 
 void Var::set_bytes(DType dtype, const void* data) const {

@@ -1,0 +1,148 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "support/expect_error.h"
+#include "tessera/compile/compile.h"
+#include "tessera/exec/executor.h"
+#include "tessera/graph/build.h"
+#include "tessera/graph/scope.h"
+#include "tessera/runtime/counters.h"
+#include "tessera/runtime/registry.h"
+
+namespace tessera {
+namespace {
+
+using namespace graph;
+
+Buffer upload(Backend& device, const std::vector<float>& data) {
+  const int64_t bytes = int64_t(data.size() * sizeof(float));
+  Buffer buffer{device.allocate(bytes), 0, bytes};
+  device.upload(ref(buffer), data.data(), bytes, {});
+  return buffer;
+}
+
+std::vector<float> download(Backend& device, const Buffer& buffer) {
+  std::vector<float> data(size_t(buffer.bytes) / sizeof(float));
+  device.download(data.data(), ref(buffer), buffer.bytes, {});
+  return data;
+}
+
+// exp(x @ x) of a 2×2 matrix.
+GraphFunction example() {
+  const Value x = make_leaf({DType::f32, {2, 2}});
+  return {{x}, {apply(Op::exp, matmul(x, x))}, {}};
+}
+
+TEST(Executor, RunsAProgramOverBuffersOfTheCaller) {
+  Backend& device = backend("cpu");
+  ExecContext context(device);
+  Executor executor(compile_graph(example(), device.target()), context);
+  const Buffer x = upload(device, {1, 0, 1, 1}), y = upload(device, {0, 0, 0, 0});
+  executor.run(std::span(&x, 1), std::span(&y, 1));
+  const std::vector<float> result = download(device, y);
+  EXPECT_NEAR(result[0], std::exp(1.0), 1e-6);
+  EXPECT_NEAR(result[1], 1, 1e-6);
+  EXPECT_NEAR(result[2], std::exp(2.0), 2e-6);
+}
+
+TEST(Executor, RunsAllocateNothingAndLaunchOncePerInstruction) {
+  Backend& device = backend("cpu");
+  ExecContext context(device);
+  Executor executor(compile_graph(example(), device.target()), context);
+  const Buffer x = upload(device, {1, 0, 1, 1}), y = upload(device, {0, 0, 0, 0});
+  executor.run(std::span(&x, 1), std::span(&y, 1));
+  const CounterValues before = counters().snapshot();
+  for (int i = 0; i < 10; ++i) executor.run(std::span(&x, 1), std::span(&y, 1));
+  const CounterValues after = counters().snapshot();
+  EXPECT_EQ(after.allocations, before.allocations);
+  EXPECT_EQ(after.compiles, before.compiles);
+  EXPECT_EQ(after.launches - before.launches, 10 * int64_t(executor.program().instructions.size()));
+}
+
+TEST(Executor, ProgramsShareKernelsAndOneArena) {
+  Backend& device = backend("cpu");
+  ExecContext context(device);
+  Executor first(compile_graph(example(), device.target()), context);
+  const size_t kernels = context.kernels().size();
+  Executor second(compile_graph(example(), device.target()), context);
+  EXPECT_EQ(context.kernels().size(), kernels);
+  const Buffer x = upload(device, {1, 0, 1, 1}), y = upload(device, {0, 0, 0, 0});
+  first.run(std::span(&x, 1), std::span(&y, 1));
+  const int64_t bytes = context.arena_bytes();
+  second.run(std::span(&x, 1), std::span(&y, 1));
+  EXPECT_EQ(context.arena_bytes(), bytes);
+  EXPECT_EQ(bytes, std::max(first.program().arena_bytes, second.program().arena_bytes));
+}
+
+TEST(Executor, ThreadsShareAContext) {
+  Backend& device = backend("cpu");
+  ExecContext context(device);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Executor executor(compile_graph(example(), device.target()), context);
+      const float v = float(t);
+      const Buffer x = upload(device, {v, 0, 0, v}), y = upload(device, {0, 0, 0, 0});
+      for (int i = 0; i < 50; ++i) {
+        executor.run(std::span(&x, 1), std::span(&y, 1));
+        EXPECT_NEAR(download(device, y)[3], std::exp(double(v * v)), 1e-2);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ExecutorError, DataErrorsNameKernelAndScope) {
+  Backend& device = backend("cpu");
+  ExecContext context(device);
+  const Value x = make_leaf({DType::f32, {3}}), index = make_leaf({DType::i32, {2}});
+  Value y;
+  {
+    const Scope outer("model"), inner("embedding");
+    y = gather(x, index, 0);
+  }
+  Executor executor(compile_graph({{x, index}, {y}, {}}, device.target()), context);
+  const int32_t indices[2] = {0, -1};
+  Buffer bad{device.allocate(8), 0, 8};
+  device.upload(ref(bad), indices, 8, {});
+  const Buffer data = upload(device, {1, 2, 3}), out = upload(device, {0, 0});
+  const std::vector<Buffer> externals = {data, bad};
+  EXPECT_EQ(error_text([&] { executor.run(externals, std::span(&out, 1)); }),
+            "index -1 is out of range [0, 3) (kernel gather in model/embedding)");
+}
+
+TEST(ExecutorError, MemoryIsCheckedWhenTheProgramIsBound) {
+  Backend& device = backend("cpu");
+  ExecContext context(device);
+  const Value x = make_leaf({DType::f32, {1}});
+  const Value huge = expand(x, {int64_t{1} << 50});
+  const std::string text = error_text([&] {
+    Executor executor(compile_graph({{x}, {apply(Op::exp, huge)}, {}}, device.target()), context);
+  });
+  EXPECT_TRUE(text.starts_with("out of memory: the program needs 4503599627370500 bytes on cpu, which has "))
+      << text;
+  EXPECT_NE(text.find("4096.0 TiB outputs"), std::string::npos) << text;
+}
+
+TEST(KernelCache, IsBoundedAndKeepsTheRecentlyUsed) {
+  Backend& device = backend("cpu");
+  KernelCache cache(2);
+  auto call = [](int64_t n) {
+    KernelCall copy;
+    copy.kernel = "copy";
+    copy.operands = {{DType::f32, contiguous_view({n})}, {DType::f32, contiguous_view({n})}};
+    return copy;
+  };
+  const auto one = cache.get(device, call(1));
+  cache.get(device, call(2));
+  EXPECT_EQ(cache.get(device, call(1)), one);
+  cache.get(device, call(3));
+  EXPECT_EQ(cache.size(), 2u);
+  EXPECT_EQ(cache.get(device, call(1)), one);
+  EXPECT_NE(kernel_key(call(1)), kernel_key(call(2)));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "tessera/tessera.h"
+
+namespace tessera {
+namespace {
+
+TEST(Var, HoldsACopyOfItsInitialValue) {
+  const Tensor initial = tensor<float>({1, 2, 3});
+  const Var w(initial, "w");
+  EXPECT_EQ(w.name(), "w");
+  EXPECT_EQ(w.shape(), (Shape{3}));
+  EXPECT_EQ(w.dtype(), DType::f32);
+  EXPECT_TRUE(w.trainable());
+  w.assign(w.value() * 2);
+  EXPECT_EQ(w.value().to_vector<float>(), (std::vector<float>{2, 4, 6}));
+  EXPECT_EQ(initial.to_vector<float>(), (std::vector<float>{1, 2, 3}));
+  EXPECT_FALSE(Var(scalar(int64_t{1}), "counter").trainable());  // integers have no gradient
+}
+
+TEST(Var, ReadsGiveTheAssignedValueBeforeItIsWritten) {
+  const Var w(scalar(1.0f), "w");
+  w.assign(w.value() + 1);
+  w.assign(w.value() * 10);
+  EXPECT_EQ((w.value() + 0.5).item(), 20.5);
+}
+
+TEST(Var, ManyAssignsWithoutAReadStayBounded) {
+  const Var w(scalar(0.0f), "w");
+  w.assign(w.value() + 1);
+  const int64_t nodes = live_nodes();
+  for (int i = 0; i < 1000; ++i) w.assign(w.value() + 1);
+  EXPECT_LT(live_nodes(), nodes + 20);
+  EXPECT_EQ(w.value().item(), 1001);
+}
+
+TEST(Var, SetOverwritesFromTheHost) {
+  const Var rate(scalar(0.5f), "rate", false);
+  const Var halves(cast(ones({2}), DType::bf16), "halves");
+  auto f = compile([&](const Tensor& x) { return x * rate.value(); });
+  EXPECT_EQ(f(scalar(8.0f)).item(), 4);
+  rate.set(0.25);
+  EXPECT_EQ(f(scalar(8.0f)).item(), 2);
+  EXPECT_EQ(f.stats().compilations, 1);
+  halves.set(3);
+  EXPECT_EQ(cast(halves, DType::f32).to_vector<float>(), (std::vector<float>{3, 3}));
+}
+
+TEST(Var, WorksForAllDtypes) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    const Var v(cast(tensor<float>({0, 1, 1}), dtype), "v");
+    v.assign(flip(v, 0));
+    EXPECT_EQ(cast(v, DType::f32).to_vector<float>(), (std::vector<float>{1, 1, 0})) << name(dtype);
+  }
+}
+
+TEST(VarError, SaysWhatWasExpected) {
+  const Var w(zeros({2, 3}), "w");
+  EXPECT_EQ(error_text([&] { w.assign(zeros({3, 2})); }),
+            "assign: expected f32(2, 3) for 'w', got f32(3, 2)");
+  EXPECT_EQ(error_text([&] { w.assign(zeros({2, 3}, DType::f64)); }),
+            "assign: expected f32(2, 3) for 'w', got f64(2, 3)");
+  EXPECT_EQ(error_text([&] { w.set_grad(zeros({2})); }),
+            "set_grad: expected f32(2, 3) for 'w', got f32(2,)");
+  const double x = 1;
+  EXPECT_EQ(error_text([&] { w.set_bytes(DType::f64, &x); }), "set: expected f32 for 'w', got f64");
+  EXPECT_EQ(error_text([] { Var().value(); }), "Var: expected a variable, got an empty handle");
+}
+
+}  // namespace
+}  // namespace tessera
