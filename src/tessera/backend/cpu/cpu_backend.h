@@ -1,0 +1,18 @@
+// The CPU backend: generated kernels run over tiles, named kernels are compiled in. Work is done at
+// once, in the caller's thread and the process-wide pool; streams are all the same.
+//
+//   TESSERA_ISA     baseline | avx2 | avx512; the best the processor has when unset
+//   TESSERA_ONEDNN  1: large f32 matrix products go to oneDNN where it is installed. 0 or unset:
+//                   never. Our own come close (bench/cpu_kernels.cpp) and give equal bits for any
+//                   number of threads, which oneDNN does not promise.
+#pragma once
+
+#include <memory>
+
+#include "tessera/runtime/backend.h"
+
+namespace tessera {
+
+std::unique_ptr<Backend> make_cpu_backend();
+
+}  // namespace tessera

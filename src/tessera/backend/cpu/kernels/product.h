@@ -1,0 +1,35 @@
+// One matrix product over strided memory: what matmul does for each element of its batch.
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/base/dtype.h"
+
+namespace tessera::cpu {
+
+// c (m, n) = a (m, k) b (k, n). Strides are in elements and may be 0 or negative; c overlaps
+// neither operand and has no stride 0 over an extent above 1.
+struct Product {
+  DType dtype;
+  int64_t m, n, k;
+  const char* a;
+  int64_t a_row, a_column;
+  const char* b;
+  int64_t b_row, b_column;
+  char* c;
+  int64_t c_row, c_column;
+};
+
+// Floating types: packed and blocked; f16 and bf16 accumulate in f32.
+void multiply_floats(const Product& product);
+
+// Integer types; they wrap.
+void multiply_integers(const Product& product);
+
+// oneDNN, when it was found and takes the operands as they lie: returns whether it did the work.
+bool multiply_with_onednn(const Product& product);
+
+// "2.6.3" and the like, or why it is not in use; one sentence for Target::description.
+const char* onednn_status();
+
+}  // namespace tessera::cpu

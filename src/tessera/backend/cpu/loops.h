@@ -1,0 +1,79 @@
+// The innermost loops, one table per instruction set. Plain pointers and counts only: these files
+// are compiled several times with different instruction sets, so nothing of the standard library
+// that the linker could merge may appear in them (see simd/loops.cpp).
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/base/scalar_op.h"
+
+namespace tessera::cpu {
+
+// d[i] = op(a[i], b[i], c[i]) for i in [0, n). Where bit k of `scalars` is set, operand k is a
+// single value. d overlaps no operand.
+using ScalarLoop = void (*)(int64_t n, void* d, const void* a, const void* b, const void* c,
+                            unsigned scalars);
+
+// d[i] = a[i] converted.
+using CastLoop = void (*)(int64_t n, void* d, const void* a);
+
+// d[i * d0 + j * d1] = s[i * s0 + j * s1] for i in [0, n0), j in [0, n1); strides in elements.
+struct Block {
+  int64_t n0, n1, d0, d1, s0, s1;
+};
+using MoveLoop = void (*)(void* d, const void* s, const Block& block);
+
+// d[i] = s[i * stride + index[i] * index_stride].
+using GatherLoop = void (*)(int64_t n, void* d, const void* s, int64_t stride, const int64_t* index,
+                            int64_t index_stride);
+
+// A tile of outer x inner values, stored with the inner (rows) or the outer (columns) index
+// fastest, folded into value[outer]. argmax also keeps where the value was found, counted from
+// `base`.
+struct Fold {
+  int64_t outer, inner;
+  bool inner_fast;
+  int64_t base;
+};
+using FoldLoop = void (*)(void* value, int64_t* where, const void* a, const Fold& fold);
+
+// value[i] = op(value[i], part[i]), part coming later in the domain.
+using CombineLoop = void (*)(int64_t n, void* value, int64_t* where, const void* part,
+                             const int64_t* part_where);
+
+// One row of a named kernel; n elements. The types are float or double throughout.
+struct RowLoops {
+  void (*softmax)(int64_t n, void* y, const void* x);
+  // Writes mean and 1 / sqrt(variance + epsilon), then y.
+  void (*layer_norm)(int64_t n, void* y, void* mean, void* rstd, const void* x, const void* gamma,
+                     const void* beta, double epsilon);
+  // Writes dx and adds to dgamma and dbeta.
+  void (*layer_norm_backward)(int64_t n, void* dx, void* dgamma, void* dbeta, const void* g,
+                              const void* x, const void* gamma, const void* mean, const void* rstd);
+};
+
+// How a value in memory becomes one in a register and back.
+enum class Storage : uint8_t { bytes1, bytes2, bytes4, bytes8, f16, bf16, count };
+inline constexpr int kStorageCount = static_cast<int>(Storage::count);
+
+inline constexpr int kReduceCount = 5;  // rows of ReduceOp
+
+struct LoopTable {
+  ScalarLoop scalar[kScalarOpCount][kDTypeCount];  // by the type of the operands
+  CastLoop cast[kDTypeCount][kDTypeCount];         // [from][to], compute types
+  CastLoop round_f16, round_bf16;                  // f32 -> f32, rounded to the half type
+  MoveLoop load[kStorageCount];                    // memory -> register (halves become f32)
+  MoveLoop store[kStorageCount];                   // register -> memory
+  GatherLoop gather[kStorageCount];
+  FoldLoop fold[kReduceCount][kDTypeCount];
+  CombineLoop combine[kReduceCount][kDTypeCount];
+  RowLoops rows_f32, rows_f64;
+
+  // d[i * d0 + j] = start + i * s0 + j * s1
+  void (*iota)(int64_t* d, int64_t n0, int64_t n1, int64_t d0, int64_t start, int64_t s0,
+               int64_t s1);
+  // The first position whose index lies outside [0, limit), or n.
+  int64_t (*find_outside)(int64_t n, const int64_t* index, int64_t limit);
+};
+
+}  // namespace tessera::cpu

@@ -1,0 +1,94 @@
+// A KernelIR prepared for running over tiles: what is computed once, per row and per point, in
+// which phase, by which loop, and where every register lives.
+//
+// A tile is `rows` outer points by `points` inner points. A phase computes the points' values up to
+// the reductions of its depth; the next one may use their results. Where a whole row fits the tile,
+// values stay in registers from phase to phase (Plan::whole); otherwise each phase walks the row
+// chunk by chunk and computes again what it needs (Plan::chunked).
+//
+// Stores of points come last in the last phase, so an output may share its memory with an input
+// that is read at the same points only.
+#pragma once
+
+#include <vector>
+
+#include "tessera/backend/cpu/loops.h"
+#include "tessera/kernel/kernel_ir.h"
+
+namespace tessera::cpu {
+
+// How often a register's value changes: never, with the outer point, with every point.
+enum class Level : uint8_t { uniform, row, point };
+
+// Where a load, a store or an index finds its elements.
+struct Access {
+  int operand = -1;
+  int memory_size = 0;  // bytes of an element in memory
+  bool converts = false;
+  int64_t offset = 0;
+  Dims strides;
+  bool masked = false;
+  Dims low, high;
+  bool indexed = false;
+  int64_t index_stride = 0, index_limit = 0;
+  MoveLoop move = nullptr;  // between memory and register
+  MoveLoop fill = nullptr;  // register to register, for masked loads
+  GatherLoop gather = nullptr;
+};
+
+struct Step {
+  IrKind kind = IrKind::constant;
+  Level level = Level::point;
+  int reg = -1;
+  int args[3] = {-1, -1, -1};
+  int arity = 0;
+  int slot = 0;  // bytes per point (or per row) of the registers before this one
+  int access = -1;
+  int size = 0;  // bytes of a value
+  ScalarLoop scalar = nullptr;
+  CastLoop cast = nullptr, round = nullptr;  // either may be absent
+  FoldLoop fold = nullptr;
+  CombineLoop combine = nullptr;
+  int where_slot = -1;    // argmax: of its result; slot then holds the values
+  uint64_t identity = 0;  // of the fold, in the register's own representation
+};
+
+struct Register {
+  Level level = Level::uniform;
+  int size = 0;
+  int row_slot = -1;      // row level
+  uint64_t constant = 0;  // constants, in the register's own representation
+  bool is_constant = false;
+};
+
+struct Phase {
+  std::vector<Step> rows;    // before the points
+  std::vector<Step> points;  // loads, computations, folds; the last phase's end with the stores
+};
+
+struct Program {
+  std::vector<Phase> phases;  // the last one has only rows: what follows the last reduction
+  int point_bytes = 0;        // of all slots, per point
+};
+
+struct Plan {
+  KernelIR ir;  // collapsed
+  int64_t scale0 = 1;
+  bool map = false;
+  bool inner_fast = true;   // how tiles are stored; false where columns are contiguous in memory
+  bool transposes = false;  // a map that reads or writes columns as well as rows
+  std::vector<Register> registers;
+  std::vector<Access> accesses;
+  std::vector<Step> once;  // the uniform steps
+  Program whole, chunked;
+  int row_bytes = 0;        // of all row slots, per row
+  int point_steps = 0;      // a measure of the work per point
+  MoveLoop spread[9] = {};  // by size in bytes: register to register
+  int64_t (*find_outside)(int64_t, const int64_t*, int64_t) = nullptr;
+  void (*iota)(int64_t*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t) = nullptr;
+};
+
+// REQUIRES verify(ir) to be empty.
+Plan make_plan(const KernelIR& ir, const LoopTable& loops);
+
+}  // namespace tessera::cpu

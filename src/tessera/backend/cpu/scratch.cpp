@@ -1,0 +1,44 @@
+#include "tessera/backend/cpu/scratch.h"
+
+#include <cstdlib>
+
+#include "tessera/base/error.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr int64_t kAddressSpace = int64_t(1) << 47;  // bytes no allocator needs to be asked for
+
+class Arena {
+ public:
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() { std::free(start_); }
+
+  char* reserve(int64_t bytes) {
+    if (bytes <= size_) return start_;
+    std::free(start_);
+    start_ = nullptr;
+    size_ = 0;
+    const int64_t wanted = bytes <= kAddressSpace ? padded(bytes + bytes / 4) : 0;
+    if (wanted > 0) start_ = static_cast<char*>(std::aligned_alloc(64, size_t(wanted)));
+    if (start_ == nullptr) fail("cpu: out of memory: asked for ", bytes, " bytes of scratch");
+    size_ = wanted;
+    return start_;
+  }
+
+ private:
+  char* start_ = nullptr;
+  int64_t size_ = 0;
+};
+
+}  // namespace
+
+char* scratch(Scratch purpose, int64_t bytes) {
+  thread_local Arena launch, tile;
+  return (purpose == Scratch::launch ? launch : tile).reserve(bytes);
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,229 @@
+// Folds. Included by simd/loops.cpp. The order of the operations is fixed by the counts alone, so
+// that every instruction set and every number of threads gives the same bits.
+
+// 64 bytes of T, whatever the instruction set: the compiler splits it where registers are narrower.
+template <class T>
+struct Wide {
+  typedef T V __attribute__((vector_size(64)));
+  static constexpr int64_t kLanes = 64 / int64_t(sizeof(T));
+};
+template <class T>
+using V = typename Wide<T>::V;
+
+template <class T>
+TESSERA_INLINE V<T> load_wide(const T* p) {
+  V<T> v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+
+struct Sum {
+  template <class T>
+  static constexpr T identity() {
+    return T(0);
+  }
+  template <class X>
+  TESSERA_INLINE static X apply(X a, X b) {
+    return X(a + b);
+  }
+};
+struct Prod {
+  template <class T>
+  static constexpr T identity() {
+    return T(1);
+  }
+  template <class X>
+  TESSERA_INLINE static X apply(X a, X b) {
+    return X(a * b);
+  }
+};
+// NaN wins, as in scalar_ops.def's maximum and minimum.
+struct Max {
+  template <class T>
+  static constexpr T identity() {
+    return lowest<T>();
+  }
+  template <class X>
+  TESSERA_INLINE static X apply(X a, X b) {
+    return ((a > b) | (a != a)) ? a : b;
+  }
+};
+struct Min {
+  template <class T>
+  static constexpr T identity() {
+    return highest<T>();
+  }
+  template <class X>
+  TESSERA_INLINE static X apply(X a, X b) {
+    return ((a < b) | (a != a)) ? a : b;
+  }
+};
+
+template <class Op, class T>
+TESSERA_INLINE T fold_lanes(V<T> v) {
+  T lanes[Wide<T>::kLanes];
+  __builtin_memcpy(lanes, &v, sizeof v);
+  for (int64_t width = Wide<T>::kLanes / 2; width >= 1; width /= 2) {
+    for (int64_t i = 0; i < width; ++i) lanes[i] = Op::apply(lanes[i], lanes[i + width]);
+  }
+  return lanes[0];
+}
+
+// What is folded: element i as one value, and the elements from i on as a wide one.
+template <class T>
+struct Elements {
+  const T* x;
+  TESSERA_INLINE T one(int64_t i) const { return x[i]; }
+  TESSERA_INLINE V<T> wide(int64_t i) const { return load_wide(x + i); }
+};
+
+struct Bools {  // there are no vectors of bool
+  const bool* x;
+  TESSERA_INLINE bool one(int64_t i) const { return x[i]; }
+};
+
+template <class Op, class T, class Source>
+TESSERA_INLINE T fold_ones(Source source, int64_t begin, int64_t end) {
+  T value = Op::template identity<T>();
+  for (int64_t i = begin; i < end; ++i) value = Op::apply(value, source.one(i));
+  return value;
+}
+
+// Four wide accumulators: fast, and close to a pairwise sum in accuracy.
+template <class Op, class T, class Source>
+TESSERA_INLINE T fold_source(Source source, int64_t n) {
+  constexpr int64_t kLanes = Wide<T>::kLanes;
+  if (n < kLanes) return fold_ones<Op, T>(source, 0, n);
+  V<T> v0 = V<T>{} + Op::template identity<T>(), v1 = v0, v2 = v0, v3 = v0;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    v0 = Op::apply(v0, source.wide(i));
+    v1 = Op::apply(v1, source.wide(i + kLanes));
+    v2 = Op::apply(v2, source.wide(i + 2 * kLanes));
+    v3 = Op::apply(v3, source.wide(i + 3 * kLanes));
+  }
+  for (; i + kLanes <= n; i += kLanes) v0 = Op::apply(v0, source.wide(i));
+  v0 = Op::apply(Op::apply(v0, v1), Op::apply(v2, v3));
+  return Op::apply(fold_lanes<Op, T>(v0), fold_ones<Op, T>(source, i, n));
+}
+
+template <class Op, class T>
+TESSERA_INLINE T fold_run(const T* x, int64_t n) {
+  if constexpr (kIsBool<T>) {
+    return fold_ones<Op, T>(Bools{x}, 0, n);
+  } else {
+    return fold_source<Op, T>(Elements<T>{x}, n);
+  }
+}
+
+// Columns: value[o] op= a[i * outer + o], four rows at a time.
+template <class Op, class T>
+void fold_columns(T* __restrict value, const T* __restrict a, int64_t outer, int64_t inner) {
+  int64_t i = 0;
+  for (; i + 4 <= inner; i += 4, a += 4 * outer) {
+    const T* __restrict a1 = a + outer;
+    const T* __restrict a2 = a1 + outer;
+    const T* __restrict a3 = a2 + outer;
+    for (int64_t o = 0; o < outer; ++o) {
+      value[o] = Op::apply(value[o], Op::apply(Op::apply(a[o], a1[o]), Op::apply(a2[o], a3[o])));
+    }
+  }
+  for (; i < inner; ++i, a += outer) {
+    for (int64_t o = 0; o < outer; ++o) value[o] = Op::apply(value[o], a[o]);
+  }
+}
+
+template <class Op, class T>
+void fold_loop(void* value, int64_t*, const void* a, const Fold& fold) {
+  T* vp = static_cast<T*>(value);
+  const T* ap = static_cast<const T*>(a);
+  if (!fold.inner_fast) return fold_columns<Op, T>(vp, ap, fold.outer, fold.inner);
+  for (int64_t o = 0; o < fold.outer; ++o) {
+    vp[o] = Op::apply(vp[o], fold_run<Op, T>(ap + o * fold.inner, fold.inner));
+  }
+}
+
+template <class Op, class T>
+void combine_loop(int64_t n, void* value, int64_t*, const void* part, const int64_t*) {
+  T* __restrict vp = static_cast<T*>(value);
+  const T* __restrict pp = static_cast<const T*>(part);
+  for (int64_t i = 0; i < n; ++i) vp[i] = Op::apply(vp[i], pp[i]);
+}
+
+// Whether `next`, which comes later, replaces `best`.
+template <class T>
+TESSERA_INLINE bool beats(T next, T best) {
+  return next > best || (next != next && best == best);
+}
+
+template <class T>
+int64_t find_value(const T* x, int64_t n, T value) {
+  int64_t i = 0;
+  if (value != value) {
+    while (i + 1 < n && x[i] == x[i]) ++i;
+  } else {
+    while (i + 1 < n && x[i] != value) ++i;
+  }
+  return i;
+}
+
+template <class T>
+void argmax_loop(void* value, int64_t* where, const void* a, const Fold& fold) {
+  T* vp = static_cast<T*>(value);
+  const T* ap = static_cast<const T*>(a);
+  if (fold.inner_fast) {
+    for (int64_t o = 0; o < fold.outer; ++o) {
+      const T* run = ap + o * fold.inner;
+      const T best = fold_run<Max, T>(run, fold.inner);
+      if (!beats(best, vp[o])) continue;
+      vp[o] = best;
+      where[o] = fold.base + find_value(run, fold.inner, best);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < fold.inner; ++i, ap += fold.outer) {
+    for (int64_t o = 0; o < fold.outer; ++o) {
+      const bool better = beats(ap[o], vp[o]);
+      vp[o] = better ? ap[o] : vp[o];
+      where[o] = better ? fold.base + i : where[o];
+    }
+  }
+}
+
+template <class T>
+void combine_argmax_loop(int64_t n, void* value, int64_t* where, const void* part,
+                         const int64_t* part_where) {
+  T* vp = static_cast<T*>(value);
+  const T* pp = static_cast<const T*>(part);
+  for (int64_t i = 0; i < n; ++i) {
+    if (!beats(pp[i], vp[i])) continue;
+    vp[i] = pp[i];
+    where[i] = part_where[i];
+  }
+}
+
+template <class T>
+constexpr void fill_folds_of(LoopTable& table, DType dtype) {
+  const int t = int(dtype);
+  table.fold[0][t] = fold_loop<Sum, T>;
+  table.fold[1][t] = fold_loop<Prod, T>;
+  table.fold[2][t] = fold_loop<Max, T>;
+  table.fold[3][t] = fold_loop<Min, T>;
+  table.fold[4][t] = argmax_loop<T>;
+  table.combine[0][t] = combine_loop<Sum, T>;
+  table.combine[1][t] = combine_loop<Prod, T>;
+  table.combine[2][t] = combine_loop<Max, T>;
+  table.combine[3][t] = combine_loop<Min, T>;
+  table.combine[4][t] = combine_argmax_loop<T>;
+}
+
+constexpr void fill_folds(LoopTable& table) {
+  fill_folds_of<float>(table, DType::f32);
+  fill_folds_of<double>(table, DType::f64);
+  fill_folds_of<int8_t>(table, DType::i8);
+  fill_folds_of<int32_t>(table, DType::i32);
+  fill_folds_of<int64_t>(table, DType::i64);
+  fill_folds_of<uint8_t>(table, DType::u8);
+  fill_folds_of<uint32_t>(table, DType::u32);
+  fill_folds_of<bool>(table, DType::boolean);
+}

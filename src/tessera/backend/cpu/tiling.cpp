@@ -1,0 +1,81 @@
+#include "tessera/backend/cpu/tiling.h"
+
+#include <algorithm>
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr int64_t kLongestRow = 4096;   // rows up to here are not cut
+constexpr int64_t kTransposeSide = 64;  // a square tile reads and writes whole cache lines
+constexpr int64_t kColumns = 1024;      // columns of a tile, where columns are contiguous
+constexpr int64_t kFewestColumns = 32;  // fewer waste most of each cache line
+constexpr int64_t kColumnTile = 16384;  // points of a tile that holds whole columns
+constexpr int64_t kMostSegments = 64;
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// A tile's registers should stay in the first-level cache, and its points outweigh the calls.
+int64_t tile_points(const Program& program) {
+  if (program.point_bytes <= 24) return 2048;
+  return program.point_bytes <= 64 ? 1024 : 512;
+}
+
+void cut_map(const Plan& plan, const Domain& domain, Tiling& t) {
+  const int64_t budget = tile_points(plan.chunked);
+  const int64_t longest = plan.transposes ? kTransposeSide : budget;
+  t.points = std::min(domain.inner_count, longest);
+  t.rows = std::max<int64_t>(1, budget / t.points);
+}
+
+void cut_rows(const Plan& plan, const Domain& domain, Tiling& t) {
+  t.whole = domain.inner_count <= kLongestRow;
+  t.points = t.whole ? domain.inner_count : tile_points(plan.chunked);
+  const int64_t budget = tile_points(plan.whole);
+  t.rows = t.whole ? std::max<int64_t>(1, budget / std::max<int64_t>(1, t.points)) : 1;
+}
+
+void cut_columns(const Plan& plan, const Domain& domain, Tiling& t) {
+  const int64_t columns = std::min(domain.outer_count, kColumns);
+  const int64_t room = kColumnTile / std::max<int64_t>(1, domain.inner_count);
+  const bool one_phase = plan.chunked.phases.size() <= 2;
+  const int64_t chunk = std::max<int64_t>(4, 2 * tile_points(plan.chunked) / columns);
+  t.whole = domain.inner_count <= chunk ||
+            (!one_phase && room >= std::min(kFewestColumns, domain.outer_count));
+  t.rows = t.whole ? std::min(columns, std::max<int64_t>(1, room)) : columns;
+  t.points = t.whole ? domain.inner_count : chunk;
+}
+
+}  // namespace
+
+Domain make_domain(const Plan& plan, int64_t extent0) {
+  Domain domain;
+  domain.rank = plan.ir.extents.rank();
+  domain.inner = plan.ir.inner;
+  domain.outer_count = domain.inner_count = 1;
+  for (int d = 0; d < domain.rank; ++d) {
+    domain.extents[d] = d == 0 ? extent0 * plan.scale0 : plan.ir.extents[d];
+    (d < domain.inner ? domain.outer_count : domain.inner_count) *= domain.extents[d];
+  }
+  return domain;
+}
+
+Tiling choose_tiling(const Plan& plan, const Domain& domain) {
+  Tiling t{};
+  if (plan.map) {
+    cut_map(plan, domain, t);
+  } else if (plan.inner_fast) {
+    cut_rows(plan, domain, t);
+  } else {
+    cut_columns(plan, domain, t);
+  }
+  t.rows = std::min(t.rows, domain.outer_count);
+  t.row_blocks = divide_up(domain.outer_count, t.rows);
+  t.chunks = t.whole ? 1 : divide_up(domain.inner_count, t.points);
+  const int64_t even = divide_up(t.chunks, kMostSegments);
+  t.segment = std::max<int64_t>(16, even) * t.points;
+  t.segments = t.whole ? 1 : divide_up(domain.inner_count, t.segment);
+  return t;
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,20 @@
+// How a launch cuts its domain into tiles. Depends on the kernel and its extents alone, never on
+// the number of threads, and so do the results.
+#pragma once
+
+#include "tessera/backend/cpu/tile.h"
+
+namespace tessera::cpu {
+
+struct Tiling {
+  bool whole;            // each tile holds whole rows: the Plan's `whole` program runs
+  int64_t rows, points;  // of a tile; the last ones may be smaller
+  int64_t segment;       // inner points per partial result, a multiple of `points`
+  int64_t row_blocks, chunks, segments;
+};
+
+Domain make_domain(const Plan& plan, int64_t extent0);
+
+Tiling choose_tiling(const Plan& plan, const Domain& domain);
+
+}  // namespace tessera::cpu

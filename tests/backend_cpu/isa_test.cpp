@@ -1,0 +1,142 @@
+#include "tessera/backend/cpu/isa.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "backend_cpu/kernel_builder.h"
+
+namespace tessera::test {
+namespace {
+
+TEST(Isa, SettingSelectsAndRefuses) {
+  EXPECT_EQ(cpu::choose_isa(nullptr), cpu::available_isas().back());
+  EXPECT_EQ(cpu::choose_isa(""), cpu::available_isas().back());
+  for (cpu::Isa isa : cpu::available_isas()) {
+    EXPECT_EQ(cpu::choose_isa(std::string(name(isa)).c_str()), isa);
+  }
+  try {
+    cpu::choose_isa("mmx");
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("TESSERA_ISA: expected one of baseline"), 0u) << text;
+    EXPECT_NE(text.find("(what this processor has), got 'mmx'"), std::string::npos) << text;
+  }
+}
+
+// The float that follows x by `steps` units of the last place is steps away.
+double ulps(float got, double exact) {
+  const float rounded = float(exact);
+  if (std::isnan(exact)) return std::isnan(got) ? 0 : INFINITY;
+  if (std::isinf(rounded) || std::isinf(got)) return got == rounded ? 0 : INFINITY;
+  int exponent;
+  std::frexp(rounded, &exponent);
+  const double unit = std::ldexp(1.0, std::max(exponent - 24, -149));
+  return std::abs(double(got) - exact) / unit;
+}
+
+struct MathRow {
+  ScalarOp op;
+  std::function<double(double)> exact;
+};
+
+// Every 2003rd float, both signs, and the special values.
+std::vector<float> sweep() {
+  std::vector<float> values = {0.f, -0.f,      INFINITY, -INFINITY, NAN,
+                               1.f, 88.72284f, -87.4f,   -103.9f};
+  for (uint32_t bits = 1; bits < 0x7f800000u; bits += 2003) {
+    values.push_back(std::bit_cast<float>(bits));
+    values.push_back(-values.back());
+  }
+  return values;
+}
+
+TEST(Math, FloatsAreWithinTheTableOnEveryInstructionSet) {
+  const MathRow rows[] = {
+      {ScalarOp::exp, [](double x) { return std::exp(x); }},
+      {ScalarOp::log, [](double x) { return std::log(x); }},
+      {ScalarOp::tanh, [](double x) { return std::tanh(x); }},
+      {ScalarOp::erf, [](double x) { return std::erf(x); }},
+      {ScalarOp::sqrt, [](double x) { return std::sqrt(x); }},
+      {ScalarOp::rsqrt, [](double x) { return 1 / std::sqrt(x); }},
+      {ScalarOp::floor, [](double x) { return std::floor(x); }},
+      {ScalarOp::sin, [](double x) { return std::sin(x); }},
+      {ScalarOp::cos, [](double x) { return std::cos(x); }},
+  };
+  const std::vector<float> in = sweep();
+  std::vector<float> out(in.size());
+  for (const MathRow& row : rows) {
+    std::vector<float> first;
+    std::vector<double> exact;
+    for (float x : in) exact.push_back(row.exact(x));
+    for (cpu::Isa isa : cpu::available_isas()) {
+      const cpu::Isa before = cpu::isa();
+      cpu::set_isa(isa);
+      cpu::loops().scalar[int(row.op)][int(DType::f32)](int64_t(in.size()), out.data(), in.data(),
+                                                        nullptr, nullptr, 0);
+      cpu::set_isa(before);
+      double worst = 0;
+      float where = 0;
+      for (size_t i = 0; i < in.size(); ++i) {
+        const double error = ulps(out[i], exact[i]);
+        if (error > worst) worst = error, where = in[i];
+      }
+      EXPECT_LE(worst, info(row.op).ulp) << name(row.op) << " at " << where << ", " << name(isa);
+      RecordProperty(cat(name(row.op), "_", name(isa)), cat(worst));
+      if (first.empty()) first = out;
+      EXPECT_EQ(std::memcmp(first.data(), out.data(), out.size() * sizeof(float)), 0)
+          << name(row.op) << " differs on " << name(isa);
+    }
+  }
+}
+
+TEST(Math, SigmoidIsWithinTheTableWhereItIsNormal) {
+  std::vector<float> in, out;
+  for (float x = -87.f; x < 30.f; x += 0.00013f) in.push_back(x);
+  out.resize(in.size());
+  cpu::loops().scalar[int(ScalarOp::sigmoid)][int(DType::f32)](int64_t(in.size()), out.data(),
+                                                               in.data(), nullptr, nullptr, 0);
+  double worst = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    worst = std::max(worst, ulps(out[i], 1 / (1 + std::exp(-double(in[i])))));
+  }
+  EXPECT_LE(worst, info(ScalarOp::sigmoid).ulp);
+}
+
+TEST(Halves, LoopsEqualTheBaseTypes) {
+  for (cpu::Isa isa : cpu::available_isas()) {
+    const cpu::Isa before = cpu::isa();
+    cpu::set_isa(isa);
+    const cpu::LoopTable& loops = cpu::loops();
+    cpu::set_isa(before);
+    std::vector<uint16_t> all(65536), back(65536);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = uint16_t(i);
+    std::vector<float> wide(65536);
+    const cpu::Block block{1, 65536, 0, 1, 0, 1};
+    loops.load[int(cpu::Storage::f16)](wide.data(), all.data(), block);
+    for (size_t i = 0; i < all.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]),
+                std::bit_cast<uint32_t>(detail::f16_to_float(all[i])));
+    }
+    loops.load[int(cpu::Storage::bf16)](wide.data(), all.data(), block);
+    for (size_t i = 0; i < all.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]),
+                std::bit_cast<uint32_t>(detail::bf16_to_float(all[i])));
+    }
+    for (uint32_t start = 0; start < 64; ++start) {
+      // 65536 floats spread over all exponents and both signs, with different low bits each time.
+      for (size_t i = 0; i < wide.size(); ++i) {
+        wide[i] = std::bit_cast<float>(uint32_t(i << 16) + start * 1021u + (start % 3) * 0x7fffu);
+      }
+      loops.store[int(cpu::Storage::f16)](back.data(), wide.data(), block);
+      for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(back[i], detail::float_to_f16(wide[i]));
+      loops.store[int(cpu::Storage::bf16)](back.data(), wide.data(), block);
+      for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(back[i], detail::float_to_bf16(wide[i]));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::test
