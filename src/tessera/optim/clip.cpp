@@ -1,0 +1,33 @@
+#include "tessera/optim/clip.h"
+
+#include "tessera/graph/scope.h"
+#include "tessera/optim/gradients.h"
+#include "tessera/tensor/ops.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr double kEpsilon = 1e-6;  // as PyTorch: no division by a norm of 0
+
+}  // namespace
+
+Tensor clip_grad_norm(std::span<const Var> vars, double max_norm) {
+  if (!(max_norm > 0)) fail("clip_grad_norm: expected a norm above 0, got ", max_norm);
+  const Scope scope("clip_grad_norm");
+  Tensor squares;
+  for (const Tensor& grad : gradients_of("clip_grad_norm", vars)) {
+    const Tensor wide = cast(grad, compute_type(grad.dtype()));
+    const Tensor square = cast(sum(wide * wide), DType::f32);
+    squares = squares ? squares + square : square;
+  }
+  const Tensor norm = sqrt(squares);
+  const Tensor scale = minimum(max_norm / (norm + kEpsilon), 1);
+  for (const Var& var : vars) {
+    if (const Tensor grad = var.grad()) var.set_grad(cast(grad * scale, grad.dtype()));
+  }
+  keep_readable(norm);
+  return norm;
+}
+
+}  // namespace tessera

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+
+#include "tessera/tensor/var.h"
+
+namespace tessera {
+
+// Scales the gradients of `vars` so that their norm, taken over all of them together, is at most
+// `max_norm`. Returns the norm before that, 0-d f32, which stays readable after the optimiser's
+// step. A norm that is not finite makes every gradient NaN: see Optimizer's skip_nonfinite.
+Tensor clip_grad_norm(std::span<const Var> vars, double max_norm);
+
+}  // namespace tessera

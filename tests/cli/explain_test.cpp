@@ -1,0 +1,131 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "cli/run_command.h"
+#include "io/temp_folder.h"
+
+namespace tessera {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string explain(Words words) {
+  words.insert(words.begin(), "explain");
+  const CommandResult result = run_command(words);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  return result.out;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// The number behind a word of the report, such as "kernels        31 (…".
+double reported(const std::string& text, const std::string& word) {
+  const size_t at = text.find("\n" + word + " ", text.find("== report"));
+  if (at == std::string::npos) {
+    ADD_FAILURE() << "no '" << word << "' in\n" << text;
+    return -1;
+  }
+  return std::stod(text.substr(at + word.size() + 2));
+}
+
+double peak_kib(const std::string& text) {
+  const size_t end = text.find(" temporaries at peak");
+  if (end == std::string::npos) {
+    ADD_FAILURE() << "no peak in\n" << text;
+    return -1;
+  }
+  const size_t start = text.rfind(", ", end) + 2;
+  const double value = std::stod(text.substr(start));
+  return contains(text.substr(start, end - start), "MiB") ? 1024 * value : value;
+}
+
+class ExplainModel : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Models, ExplainModel, ::testing::Values("mlp", "softmax", "attention"));
+
+TEST_P(ExplainModel, ShowsGraphKernelsAndReport) {
+  const std::string text = explain({GetParam()});
+  EXPECT_TRUE(contains(text, "== graph\n%0 = leaf "));
+  EXPECT_TRUE(contains(text, " = matmul f32("));
+  EXPECT_TRUE(contains(text, "\n== kernels\n#0 "));
+  EXPECT_TRUE(contains(text, "\nkernel "));
+  EXPECT_GT(reported(text, "nodes"), 0);
+  EXPECT_GT(reported(text, "kernels"), 0);
+  EXPECT_TRUE(contains(text, "\nbytes moved "));
+  EXPECT_TRUE(contains(text, "\ncopies "));
+  EXPECT_TRUE(contains(text, "\n  at peak "));
+  EXPECT_EQ(text, explain({GetParam(), "--text", "--kernels", "ir"})) << "these are the defaults";
+}
+
+TEST_P(ExplainModel, DotIsOneGraph) {
+  const std::string text = explain({GetParam(), "--dot"});
+  EXPECT_EQ(text.rfind("digraph", 0), 0u);
+  EXPECT_EQ(text.substr(text.size() - 2), "}\n");
+  EXPECT_FALSE(contains(text, "== "));
+}
+
+TEST_P(ExplainModel, RendersSource) {
+  const std::string cuda = explain({GetParam(), "--kernels", "cuda"});
+  EXPECT_TRUE(contains(cuda, "__global__ void"));
+  EXPECT_TRUE(contains(cuda, " matmul: a named kernel\n"));
+  const std::string opencl = explain({GetParam(), "--kernels=opencl"});
+  EXPECT_TRUE(contains(opencl, "__kernel"));
+  EXPECT_FALSE(contains(opencl, "__global__"));
+}
+
+TEST_P(ExplainModel, FusionSavesKernels) {
+  const std::string fused = explain({GetParam()}), separate = explain({GetParam(), "--no-fuse"});
+  EXPECT_LT(reported(fused, "kernels"), reported(separate, "kernels"));
+  EXPECT_EQ(reported(fused, "nodes"), reported(separate, "nodes"));
+}
+
+TEST(Explain, CheckpointLowersThePeak) {
+  const std::string kept = explain({"mlp"}), again = explain({"mlp", "--checkpoint"});
+  EXPECT_EQ(reported(kept, "recomputed"), 0);
+  EXPECT_GT(reported(again, "recomputed"), 0);
+  EXPECT_LT(peak_kib(again), peak_kib(kept));
+}
+
+TEST(Explain, TakesMlpWithoutAModel) { EXPECT_EQ(explain({}), explain({"mlp"})); }
+
+TEST(Explain, HelpListsModelsAndOptions) {
+  const std::string text = explain({"--help"});
+  for (const char* word : {"mlp", "softmax", "attention", "--dot", "--kernels ir|cuda|opencl",
+                           "--checkpoint", "--no-fuse", "-o FILE"}) {
+    EXPECT_TRUE(contains(text, word)) << word;
+  }
+}
+
+TEST(Explain, WritesToAFile) {
+  const TempFolder folder;
+  const std::string path = (folder / "step.dot").string();
+  EXPECT_EQ(explain({"softmax", "--dot", "-o", path}), "");
+  EXPECT_EQ(read_text(path), explain({"softmax", "--dot"}));
+  const CommandResult result = run_command({"explain", "-o", (folder / "none" / "x").string()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err.rfind("tessera: ", 0), 0u) << result.err;
+}
+
+TEST(Explain, WrongUseExitsWithTwo) {
+  const std::pair<Words, std::string> cases[] = {
+      {{"cnn"}, "explain: expected mlp|softmax|attention, got 'cnn'"},
+      {{"mlp", "softmax"}, "explain: expected one model, got 2"},
+      {{"--frobnicate"}, "explain: unknown option '--frobnicate'"},
+      {{"--kernels", "metal"}, "explain: --kernels expects ir|cuda|opencl, got 'metal'"},
+      {{"--dot", "--no-fuse"}, "explain: --dot shows the graph alone, expected no --no-fuse"},
+  };
+  for (auto [words, message] : cases) {
+    words.insert(words.begin(), "explain");
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.err, "tessera: " + message + "\ntry 'tessera --help'\n");
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+}  // namespace
+}  // namespace tessera
