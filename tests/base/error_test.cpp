@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "expect_error.h"
+#include "support/expect_error.h"
 #include "tessera/base/dtype.h"
 #include "tessera/base/shape.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "expect_error.h"
+#include "support/expect_error.h"
 
 namespace tessera {
 namespace {

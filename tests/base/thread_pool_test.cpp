@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "expect_error.h"
+#include "support/expect_error.h"
 #include "tessera/base/log.h"
 
 namespace tessera {

@@ -71,6 +71,14 @@ TEST(Fuse, NeverMakesACycle) {
   EXPECT_EQ(labels(g), (Labels{"exp", "matmul", "add"}));
 }
 
+TEST(Fuse, SiblingsThatAlsoFeedEachOtherStayApart) {
+  const Value x = leaf({4, 4}), w = leaf({4, 4});
+  const Value i = apply(Op::exp, x);
+  const KernelGraph g = kernels_of(function({x, w}, {i * 2.0, matmul(i, w) + i}));
+  EXPECT_EQ(verify_kernels(g), "");
+  EXPECT_EQ(labels(g), (Labels{"exp_mul", "matmul", "add"}));
+}
+
 TEST(Fuse, SiblingsThatShareAnInputMerge) {
   const Value x = leaf({100});
   const Value s = apply(Op::sin, x);

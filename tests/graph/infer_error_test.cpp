@@ -1,7 +1,7 @@
 // Every message of graph/infer.cpp, word for word.
 #include <gtest/gtest.h>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 #include "tessera/graph/build.h"
 
 namespace tessera {
@@ -302,6 +302,12 @@ const Case kKernels[] = {
        backward(f32({2, 3}), f32({2, 3}), f32({4}));
      },
      "layer_norm_backward: expected scale and shift of (3,) for (2, 3), got (4,)"},
+    {"backward_gradient",
+     [] {
+       backward(f32({2, 4}), f32({2, 3}), f32({3}));
+     },
+     "layer_norm_backward: expected gradient, mean and rstd for f32(2, 3), got f32(2, 4), "
+     "f32(2, 1) and f32(2, 1)"},
 };
 
 std::string case_name(const testing::TestParamInfo<Case>& param) { return param.param.name; }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 #include "graph/graph_data.h"
 #include "tessera/base/philox.h"
 #include "tessera/graph/build.h"

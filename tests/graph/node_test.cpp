@@ -6,7 +6,7 @@
 #include <limits>
 #include <unordered_set>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 #include "tessera/graph/build.h"
 
 namespace tessera {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/expect_error.h"
+#include "support/expect_error.h"
 #include "tessera/graph/build.h"
 
 namespace tessera {

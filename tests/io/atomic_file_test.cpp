@@ -8,7 +8,7 @@
 #include <csignal>
 #include <vector>
 
-#include "expect_error.h"
+#include "support/expect_error.h"
 #include "temp_folder.h"
 
 namespace tessera {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "expect_error.h"
+#include "support/expect_error.h"
 #include "temp_folder.h"
 
 namespace tessera {

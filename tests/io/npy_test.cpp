@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "expect_error.h"
+#include "support/expect_error.h"
 #include "temp_folder.h"
 #include "tessera/io/npy_header.h"
 

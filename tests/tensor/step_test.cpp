@@ -290,6 +290,24 @@ TEST(Step, GradientsAccumulateOverBackwards) {
   EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{5, 7}));
 }
 
+TEST(Step, GradientsAreOfTheValueThatWasAssigned) {
+  const Var v(scalar(1.0f), "v");
+  v.assign(v.value() * 3);
+  backward(v.value() * v.value());
+  EXPECT_EQ(v.grad().item(), 6);
+  // Two updates of one compiled step.
+  const Var w(scalar(1.0f), "w");
+  auto step = compile([&] {
+    for (int i = 0; i < 2; ++i) {
+      backward(w.value() * w.value());
+      w.assign(w.value() - 0.1 * w.grad());
+      w.set_grad({});
+    }
+  });
+  step();
+  EXPECT_NEAR(w.value().item(), 0.64, 1e-6);
+}
+
 // One decode step of attention over a cache of fixed capacity: the position is data.
 TEST(Step, GrowingCacheIsOneCompilation) {
   constexpr int64_t kCapacity = 64, kWidth = 8;

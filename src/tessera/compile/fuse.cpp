@@ -80,7 +80,7 @@ class Fuser {
     PlannedBuffer buffer;
     buffer.kind = kind;
     buffer.index = index;
-    buffer.bytes = numel(type.shape) * size_of(type.dtype);
+    buffer.bytes = byte_size(type);
     buffer.type = type;
     graph_.buffers.push_back(buffer);
     return int(graph_.buffers.size()) - 1;

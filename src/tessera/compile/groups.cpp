@@ -83,7 +83,8 @@ class Grouper {
  private:
   struct Build {
     Group group;
-    int low = 0, high = 0;  // of the members' indices
+    int low = 0;     // the lowest member
+    int height = 0;  // above every group that reads from it, so that searches know where to stop
     bool merged_away = false;
   };
 
@@ -107,7 +108,8 @@ class Grouper {
     } else {
       build.group.domain = x.types[0].shape;
     }
-    build.low = build.high = i;
+    build.low = i;
+    for (const int user : user_groups(i)) build.height = std::max(build.height, at(user).height + 1);
     group_of_[size_t(i)] = int(builds_.size());
     builds_.push_back(std::move(build));
   }
@@ -209,6 +211,26 @@ class Grouper {
     build.low = std::min(build.low, i);
     row_[size_t(i)] = p.row;
     group_of_[size_t(i)] = g;
+    for (const int user : user_groups(i)) {
+      if (user != g) raise(g, at(user).height + 1);
+    }
+  }
+
+  // Lifts a group to at least `height`, and what feeds it above it.
+  void raise(int g, int height) {
+    std::vector<std::pair<int, int>> work{{g, height}};
+    while (!work.empty()) {
+      const auto [group, wanted] = work.back();
+      work.pop_back();
+      if (at(group).height >= wanted) continue;
+      at(group).height = wanted;
+      for (const int member : at(group).group.members) {
+        for (const Operand& operand : inst(member).inputs) {
+          const int feeder = group_of_[size_t(operand.inst)];
+          if (feeder >= 0 && feeder != group) work.emplace_back(feeder, wanted + 1);
+        }
+      }
+    }
   }
 
   // Two kernels that read the same value over the same domain become one.
@@ -221,19 +243,21 @@ class Grouper {
     for (const int user : b.members) {
       if (!readable(i, user, p, row_[size_t(user)])) return;
     }
-    // Through i itself there is a path; it becomes a register.
+    // The step from i itself becomes a register.
     if (reaches(g, h, i) || reaches(h, g)) return;
     a.axes = p.axes;
     for (const int member : b.members) group_of_[size_t(member)] = g;
     a.members.insert(a.members.end(), b.members.begin(), b.members.end());
-    at(g).low = std::min(at(g).low, at(h).low);
-    at(g).high = std::max(at(g).high, at(h).high);
-    at(h).merged_away = true;
     b.members.clear();
+    at(g).low = std::min(at(g).low, at(h).low);
+    at(h).merged_away = true;
+    const int height = std::max(at(g).height, at(h).height);
+    at(g).height = -1;  // so that what feeds either part is looked at again
+    raise(g, height);
   }
 
-  // Whether some path leads from group `from` to group `to`, other than out of instance `except`;
-  // gives up with "yes".
+  // Whether some path leads from group `from` to group `to`, other than the one step from instance
+  // `except`; gives up with "yes". Heights fall along every path.
   bool reaches(int from, int to, int except = -1) {
     std::unordered_set<int> seen{from};
     std::vector<int> stack{from};
@@ -242,12 +266,13 @@ class Grouper {
       const int g = stack.back();
       stack.pop_back();
       for (const int member : at(g).group.members) {
-        if (member == except) continue;
         for (const int user : users_[size_t(member)]) {
           const int next = group_of_[size_t(user)];
-          if (next < 0 || !seen.insert(next).second) continue;
-          if (next == to || ++visits > kMaxVisits) return true;
-          if (at(next).low < at(to).high) stack.push_back(next);
+          if (next < 0 || (member == except && next == to)) continue;
+          if (next == to) return true;
+          if (at(next).height <= at(to).height || !seen.insert(next).second) continue;
+          if (++visits > kMaxVisits) return true;
+          stack.push_back(next);
         }
       }
     }

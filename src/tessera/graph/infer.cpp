@@ -166,6 +166,7 @@ Types concat_types(Inputs in, const Attrs& attrs) {
     }
     grow(Op::concat, shape[int(attrs.axis)], x.shape()[int(attrs.axis)]);
   }
+  numel(shape);
   return {{in[0].dtype(), shape}};
 }
 
@@ -234,6 +235,7 @@ Types matmul_types(Inputs in) {
   if (!fits) fail("matmul: batch dimensions differ: ", a, " @ ", b);
   Shape shape = a;
   shape[r - 1] = b[r - 1];
+  numel(shape);
   return {{in[0].dtype(), shape}};
 }
 

@@ -200,6 +200,13 @@ Value make_leaf(const Type& type) {
 
 int64_t live_nodes() { return live.load(std::memory_order_relaxed); }
 
+int64_t byte_size(const Type& type) {
+  constexpr int64_t kMost = int64_t{1} << 56;  // no machine has it, and sums of such sizes still fit
+  const int64_t n = numel(type.shape), size = size_of(type.dtype);
+  if (n > kMost / size) fail("out of memory: a value of ", type, " has ", n, " elements");
+  return n * size;
+}
+
 std::string to_string(const Type& type) { return cat(type.dtype, type.shape); }
 
 std::vector<NodePtr> topological_order(std::span<const Value> outputs,

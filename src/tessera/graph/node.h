@@ -27,6 +27,9 @@ struct Type {
 };
 std::string to_string(const Type& type);  // "f32(2, 3)"
 
+// Of a row-major array. Throws where no memory could hold it: only a view can be that large.
+int64_t byte_size(const Type& type);
+
 // What an op needs beside its inputs; graph/ops.def says which field means what.
 struct Attrs {
   Dims a, b, c;

@@ -45,6 +45,7 @@ struct KernelCall {
 //   update_slice         x, u, start (0-d integer) -> y; y = x with u placed at `start` along
 //                        attrs.axis; y may be x's own buffer
 //   copy                 x -> y of the same shape and dtype; any strides
+// Of the two with several outputs, any may be left out: it has no buffer (a null handle).
 
 struct Target {
   std::string device;       // "cpu"

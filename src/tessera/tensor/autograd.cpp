@@ -76,25 +76,31 @@ Tensor grad(const Tensor& loss, const Tensor& input) { return grad(loss, std::sp
 
 void backward(const Tensor& loss) {
   check_loss("backward", loss);
+  Pending& p = pending();
   std::vector<std::shared_ptr<VarState>> vars;
-  std::vector<Value> leaves;
+  std::vector<Value> values;
   for (const NodePtr& node : topological_order(std::span(&loss.value(), 1))) {
     if (node->op != Op::leaf) continue;
     const auto slot = value_slot({node, 0});
     const auto var = slot ? slot->var.lock() : nullptr;
-    if (!var || !var->trainable || slot->is_stale()) continue;
+    if (!var || !var->trainable || var->pending || slot->is_stale()) continue;
     vars.push_back(var);
-    leaves.push_back({node, 0});
+    values.push_back({node, 0});
+  }
+  // A Var that has been assigned stands for its new value, not for the storage that still waits.
+  for (const auto& var : p.assigned) {
+    if (!var->trainable) continue;
+    vars.push_back(var);
+    values.push_back(var->pending);
   }
   using namespace graph;
-  const std::vector<Value> result = gradients(loss, leaves);
-  Pending& p = pending();
+  const std::vector<Value> result = gradients(loss, values);
   for (size_t i = 0; i < vars.size(); ++i) {
     if (!result[i]) continue;
     Value& total = vars[i]->writable_grad();
     total = total ? total + result[i] : result[i];
   }
-  if (!p.tracing) p.losses.push_back(loss.value());
+  keep_readable(loss);
 }
 
 Tensor stop_gradient(const Tensor& x) { return Tensor(graph::stop_gradient(x.value())); }

@@ -155,7 +155,7 @@ std::vector<Tensor> Compiled::State::run(Instance& instance, std::span<const Ten
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Buffer& from = read_slot(*value_slot(inputs[i].value()));
     const Type& type = instance.signature.inputs[i];
-    device.copy(ref(instance.externals[i]), ref(from), numel(type.shape) * size_of(type.dtype), {});
+    device.copy(ref(instance.externals[i]), ref(from), byte_size(type), {});
   }
   auto& outputs = instance.outputs[instance.calls++ % 2];
   std::vector<Buffer> buffers;

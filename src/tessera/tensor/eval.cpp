@@ -74,7 +74,7 @@ struct ClearPending {
   ~ClearPending() {
     for (const auto& var : pending.assigned) var->pending = {};
     pending.assigned.clear();
-    pending.losses.clear();
+    pending.kept.clear();
   }
 };
 
@@ -197,11 +197,11 @@ void evaluate(std::span<const Value> values) {
     }
   };
   for (const Value& value : values) want(value);
-  for (const Value& loss : p.losses) {
-    if (!value_slot(loss)) want(loss);
+  for (const Value& value : p.kept) {
+    if (!value_slot(value)) want(value);
   }
   if (wanted.empty() && p.assigned.empty()) {
-    p.losses.clear();
+    p.kept.clear();
     return;
   }
   const ClearPending clear{p};
@@ -226,6 +226,10 @@ void evaluate(std::span<const Value> values) {
       value.node->set_slot(value.out, std::make_shared<ValueSlot>(var->storage));
     }
   }
+}
+
+void keep_readable(const Tensor& value) {
+  if (!pending().tracing) pending().kept.push_back(value.value());
 }
 
 void flush() {

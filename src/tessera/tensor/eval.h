@@ -27,13 +27,13 @@ struct VarState {
   Value& writable_grad();
 };
 
-// What the current thread has assigned but not written, and the losses backward() has seen, which
-// are computed with the next flush: afterwards the parameters they need are gone.
+// What the current thread has assigned but not written, and the values that must be computed with the
+// next flush, because afterwards the parameters they need are gone.
 struct Pending {
   bool tracing = false;
   std::vector<std::shared_ptr<VarState>> assigned;
   std::vector<std::pair<std::shared_ptr<VarState>, Value>> graded;  // with the gradient before
-  std::vector<Value> losses;
+  std::vector<Value> kept;
 };
 Pending& pending();
 

@@ -25,7 +25,7 @@ const Buffer& read_slot(const ValueSlot& slot) {
 
 std::shared_ptr<Storage> make_storage(const Type& type) {
   auto storage = std::make_shared<Storage>();
-  storage->buffer = device_context().allocator.allocate(numel(type.shape) * size_of(type.dtype));
+  storage->buffer = device_context().allocator.allocate(byte_size(type));
   return storage;
 }
 

@@ -9,7 +9,7 @@ namespace tessera {
 Tensor Tensor::from_bytes(DType dtype, const Shape& shape, const void* data) {
   const Type type{dtype, shape};
   auto storage = make_storage(type);
-  const int64_t bytes = tessera::numel(shape) * size_of(dtype);
+  const int64_t bytes = byte_size(type);
   if (bytes > 0) device_context().backend.upload(ref(storage->buffer), data, bytes, {});
   return Tensor(leaf_of(type, std::move(storage)));
 }
@@ -31,7 +31,7 @@ void Tensor::read_bytes(DType dtype_, void* to) const {
   if (dtype_ != dtype()) fail("to_vector: the tensor holds ", dtype(), ", not ", dtype_);
   eval();
   const Buffer& buffer = read_slot(*value_slot(value_));
-  const int64_t bytes = numel() * size_of(dtype_);
+  const int64_t bytes = byte_size(value_.type());
   if (bytes > 0) device_context().backend.download(to, ref(buffer), bytes, {});
 }
 
@@ -49,7 +49,7 @@ Tensor Tensor::detach() const {
   const Type& type = value_.type();
   auto storage = make_storage(type);
   const Buffer& from = read_slot(*value_slot(value_));
-  device_context().backend.copy(ref(storage->buffer), ref(from), numel() * size_of(type.dtype), {});
+  device_context().backend.copy(ref(storage->buffer), ref(from), byte_size(type), {});
   return Tensor(leaf_of(type, std::move(storage)));
 }
 

@@ -30,7 +30,7 @@ Var::Var(const Tensor& initial, std::string name, bool trainable)
   state_->self = state_;
   const Buffer& from = read_slot(*value_slot(initial.value()));
   const Buffer& to = state_->storage->buffer;
-  device_context().backend.copy(ref(to), ref(from), tessera::numel(state_->type.shape) * size_of(state_->type.dtype), {});
+  device_context().backend.copy(ref(to), ref(from), byte_size(state_->type), {});
 }
 
 const std::string& Var::name() const { return checked(state_).storage->name; }
@@ -70,7 +70,7 @@ void Var::set_bytes(DType dtype, const void* data) const {
     fail("set: '", name(), "' cannot be set while a function is being compiled: assign to it");
   }
   flush();
-  const int64_t bytes = tessera::numel(state.type.shape) * size_of(dtype);
+  const int64_t bytes = byte_size(state.type);
   device_context().backend.upload(ref(state.storage->buffer), data, bytes, {});
   commit(std::span(&state_, 1));
 }

@@ -52,7 +52,11 @@ class Var {
   std::shared_ptr<VarState> state_;
 };
 
-// Computes and writes what assigns and backward() have left pending in this thread. Inside a function
+// Has `value` computed with the next flush at the latest, so that it can still be read when a step has
+// replaced what it was computed from. backward() does this for its loss. Nothing to do in a trace.
+void keep_readable(const Tensor& value);
+
+// Computes and writes what assigns and keep_readable() have left pending in this thread. Inside a function
 // being compiled it does nothing: the assigns become part of the step.
 void flush();
 
