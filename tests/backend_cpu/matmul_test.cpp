@@ -189,11 +189,11 @@ TEST(Matmul, Refuses) {
             "matmul: expected a numeric type, got bool");
 }
 
-// Both positions of TESSERA_ONEDNN: the setting is read once, so each runs in a process of its own.
-// _exit: a leak checker cannot stop the threads of oneDNN's runtime.
+// All positions of TESSERA_ONEDNN, unset as "": the setting is read once, so each runs in a process
+// of its own. _exit: a leak checker cannot stop the threads of oneDNN's runtime.
 TEST(MatmulDeathTest, OneDnnSwitch) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  for (const char* setting : {"0", "1"}) {
+  for (const char* setting : {"0", "1", ""}) {
     EXPECT_EXIT(
         {
           setenv("TESSERA_ONEDNN", setting, 1);

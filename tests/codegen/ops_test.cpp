@@ -35,10 +35,8 @@ T apply(ScalarOp op, T a, T b) {
     return T(__VA_ARGS__);
 #include "tessera/base/scalar_ops.def"
 #undef SCALAR_OP
-    case ScalarOp::where:
-      return a != b ? a : b;
-    default:
-      ADD_FAILURE() << "no reference for " << name(op);
+    case ScalarOp::where: return a != b ? a : b;
+    default: ADD_FAILURE() << "no reference for " << name(op);
   }
   return T(0);
 }

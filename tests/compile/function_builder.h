@@ -19,7 +19,9 @@ inline Target full_target() {
                       "update_slice", "copy"});
 }
 
-inline Value leaf(const Shape& shape, DType dtype = DType::f32) { return make_leaf({dtype, shape}); }
+inline Value leaf(const Shape& shape, DType dtype = DType::f32) {
+  return make_leaf({dtype, shape});
+}
 
 inline GraphFunction function(std::vector<Value> externals, std::vector<Value> outputs,
                               std::vector<GraphFunction::Assign> assigns = {}) {

@@ -47,7 +47,8 @@ TEST(Fuse, RowResultsGoOnInTheSameKernel) {
 TEST(Fuse, DifferentAxesAreDifferentKernels) {
   const Value x = leaf({6, 7});
   const Value y = apply(Op::exp, x);
-  const KernelGraph g = kernels_of(function({x}, {reduce(Op::sum, y, {0}), reduce(Op::sum, y, {1})}));
+  const KernelGraph g =
+      kernels_of(function({x}, {reduce(Op::sum, y, {0}), reduce(Op::sum, y, {1})}));
   EXPECT_EQ(g.kernels.size(), 2u);
 }
 
@@ -98,11 +99,13 @@ TEST(Fuse, DimensionsCollapse) {
   const Value x = leaf({3, 4, 5});
   EXPECT_EQ(kernels_of(function({x}, {apply(Op::exp, x)})).kernels[0].call.ir->extents, (Dims{60}));
   const Value y = permute(x, {0, 2, 1});
-  EXPECT_EQ(kernels_of(function({x}, {apply(Op::exp, y)})).kernels[0].call.ir->extents, (Dims{3, 5, 4}));
+  EXPECT_EQ(kernels_of(function({x}, {apply(Op::exp, y)})).kernels[0].call.ir->extents,
+            (Dims{3, 5, 4}));
   const Value s = leaf({});
   EXPECT_EQ(kernels_of(function({s}, {apply(Op::exp, s)})).kernels[0].call.ir->extents, (Dims{1}));
   const Value ones_ = leaf({1, 5, 1});
-  const KernelGraph g = kernels_of(function({ones_}, {reduce(Op::max, apply(Op::exp, ones_), {1})}));
+  const KernelGraph g =
+      kernels_of(function({ones_}, {reduce(Op::max, apply(Op::exp, ones_), {1})}));
   EXPECT_EQ(verify_kernels(g), "");
   EXPECT_EQ(g.kernels[0].call.ir->extents, (Dims{5}));
 }
@@ -118,7 +121,8 @@ TEST(Fuse, KernelsStayOfReadableSize) {
 
 TEST(Fuse, OutputsThatNobodyReadsHaveNoBuffer) {
   const Value x = leaf({3, 4}), gamma = leaf({4}), beta = leaf({4});
-  const KernelGraph g = kernels_of(function({x, gamma, beta}, {layer_norm(x, gamma, beta, 1e-5)[0]}));
+  const KernelGraph g =
+      kernels_of(function({x, gamma, beta}, {layer_norm(x, gamma, beta, 1e-5)[0]}));
   ASSERT_EQ(g.kernels.size(), 1u);
   EXPECT_EQ(g.kernels[0].buffers, (std::vector<int>{0, 1, 2, 3, -1, -1}));
 }

@@ -30,7 +30,8 @@ TEST(StructureKey, TellsApartWhatDiffers) {
   const Value z = x + y;
   EXPECT_NE(structure_key(function({x, y}, {z})), structure_key(function({x, y}, {z, z})));
   EXPECT_NE(structure_key(function({x, y}, {z})), structure_key(function({x, y}, {}, {{0, z}})));
-  EXPECT_NE(structure_key(function({x, y}, {}, {{1, z}})), structure_key(function({x, y}, {}, {{0, z}})));
+  EXPECT_NE(structure_key(function({x, y}, {}, {{1, z}})),
+            structure_key(function({x, y}, {}, {{0, z}})));
 }
 
 }  // namespace

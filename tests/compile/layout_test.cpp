@@ -62,7 +62,8 @@ TEST(Layout, ResultsGetStorageOfTheirOwn) {
   const Value x = leaf({3, 4});
   const Value y = apply(Op::exp, x);
   // An input, a view, the same value twice, a constant.
-  const Instances i = instances_of(function({x}, {x, swap_last(y), y, y, full({DType::f32, {2}}, 1)}));
+  const Instances i =
+      instances_of(function({x}, {x, swap_last(y), y, y, full({DType::f32, {2}}, 1)}));
   EXPECT_EQ(i.copies, 3);
   std::vector<int> owners;
   for (const Operand& o : i.outputs) {

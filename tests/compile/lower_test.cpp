@@ -14,7 +14,8 @@ TEST(Lower, KeepsKernelOpsTheTargetHas) {
 
 TEST(Lower, ReplacesKernelOpsTheTargetLacksByTheirComposites) {
   const Value x = leaf({4, 8}), gamma = leaf({8}), beta = leaf({8});
-  const GraphFunction f = function({x, gamma, beta}, {softmax(layer_norm(x, gamma, beta, 1e-5)[0])});
+  const GraphFunction f =
+      function({x, gamma, beta}, {softmax(layer_norm(x, gamma, beta, 1e-5)[0])});
   for (const GraphFunction& lowered :
        {lower(f, target_with({"matmul"}), true), lower(f, full_target(), false)}) {
     EXPECT_FALSE(computes(lowered, Op::softmax));
@@ -34,7 +35,8 @@ TEST(Lower, RemovesMarkersOfAutodiff) {
   Attrs attrs;
   attrs.axis = 1;
   const Value y = apply(Op::exp, x);
-  const Value custom{make_node(Op::custom_vjp, {x, y}, attrs, std::make_shared<const VjpFunction>()), 0};
+  const Value custom{
+      make_node(Op::custom_vjp, {x, y}, attrs, std::make_shared<const VjpFunction>()), 0};
   EXPECT_EQ(lower(function({x}, {custom}), full_target(), true).outputs[0], y);
 }
 

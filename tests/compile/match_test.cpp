@@ -29,8 +29,10 @@ TEST(Match, LooksThroughDroppedAxes) {
 
 TEST(Match, LeavesOtherThingsAlone) {
   const Value x = leaf({4, 8});
-  EXPECT_FALSE(computes(match(function({x}, {spelled_out_softmax(x, 1)}), target_with({})), Op::softmax));
-  EXPECT_FALSE(computes(match(function({x}, {spelled_out_softmax(x, 0)}), full_target()), Op::softmax));
+  EXPECT_FALSE(
+      computes(match(function({x}, {spelled_out_softmax(x, 1)}), target_with({})), Op::softmax));
+  EXPECT_FALSE(
+      computes(match(function({x}, {spelled_out_softmax(x, 0)}), full_target()), Op::softmax));
   // Divided by the sum of something else.
   const Value e = apply(Op::exp, x - reduce(Op::max, x, {1}));
   const Value other = e / reduce(Op::sum, apply(Op::exp, x), {1});

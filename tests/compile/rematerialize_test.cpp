@@ -46,7 +46,8 @@ Trained train(bool checkpointed, bool rematerialized, bool dropout = false) {
 }
 
 TEST(Rematerialize, CheckpointLowersThePeakAndKeepsGradientsEqual) {
-  const Trained plain = train(false, true), checkpointed = train(true, true), ignored = train(true, false);
+  const Trained plain = train(false, true), checkpointed = train(true, true),
+                ignored = train(true, false);
   EXPECT_EQ(plain.report.rematerialized, 0);
   EXPECT_GT(checkpointed.report.rematerialized, 4 * 7);
   EXPECT_EQ(ignored.report.rematerialized, 0);
@@ -55,7 +56,9 @@ TEST(Rematerialize, CheckpointLowersThePeakAndKeepsGradientsEqual) {
   EXPECT_EQ(ignored.gradient, plain.gradient);
   EXPECT_EQ(ignored.report.temporary_bytes, plain.report.temporary_bytes);
   EXPECT_LT(2 * checkpointed.report.temporary_bytes, plain.report.temporary_bytes)
-      << "checkpointed:\n" << to_string(checkpointed.report) << "plain:\n" << to_string(plain.report);
+      << "checkpointed:\n"
+      << to_string(checkpointed.report) << "plain:\n"
+      << to_string(plain.report);
 }
 
 TEST(Rematerialize, RecomputedDropoutDrawsTheSameNumbers) {

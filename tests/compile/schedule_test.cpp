@@ -52,12 +52,14 @@ TEST(Schedule, DoesNotDonateIntoWhatTheWriterReadsElsewhere) {
 }
 
 TEST(Schedule, RunsWhatFreesMemoryFirst) {
-  // Two branches make large values that reduce to small ones: each is reduced before the next is made.
+  // Two branches make large values that reduce to small ones: each is reduced before the next is
+  // made.
   const Value x = leaf({256, 256});
   std::vector<Value> sums;
   std::vector<Value> larges;
   for (int i = 0; i < 4; ++i) larges.push_back(matmul(x + double(i), x));
-  for (const Value& large : larges) sums.push_back(matmul(matmul(full({DType::f32, {1, 256}}, 1), large), x));
+  for (const Value& large : larges)
+    sums.push_back(matmul(matmul(full({DType::f32, {1, 256}}, 1), large), x));
   KernelGraph g = scheduled(function({x}, sums));
   const Program program = plan_memory(g, 64);
   EXPECT_EQ(verify_program(program), "");

@@ -78,8 +78,8 @@ TEST(Simplify, FoldsConstantsExactly) {
 
 TEST(Simplify, CommonSubexpressionsAreOneNode) {
   const Value x = leaf({3});
-  const GraphFunction f = simplify(
-      function({x}, {apply(Op::exp, x * constant(DType::f32, 1)), apply(Op::exp, x)}));
+  const GraphFunction f =
+      simplify(function({x}, {apply(Op::exp, x * constant(DType::f32, 1)), apply(Op::exp, x)}));
   EXPECT_EQ(f.outputs[0], f.outputs[1]);
 }
 

@@ -121,7 +121,8 @@ TEST(ExecutorError, MemoryIsCheckedWhenTheProgramIsBound) {
   const std::string text = error_text([&] {
     Executor executor(compile_graph({{x}, {apply(Op::exp, huge)}, {}}, device.target()), context);
   });
-  EXPECT_TRUE(text.starts_with("out of memory: the program needs 4503599627370500 bytes on cpu, which has "))
+  EXPECT_TRUE(text.starts_with(
+      "out of memory: the program needs 4503599627370500 bytes on cpu, which has "))
       << text;
   EXPECT_NE(text.find("4096.0 TiB outputs"), std::string::npos) << text;
 }

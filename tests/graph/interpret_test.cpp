@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "support/expect_error.h"
 #include "graph/graph_data.h"
+#include "support/expect_error.h"
 #include "tessera/base/philox.h"
 #include "tessera/graph/build.h"
 

@@ -50,24 +50,12 @@ TEST(NodeThreads, BuildingAndDroppingRace) {
         Value& a = held[random() % held.size()];
         const Value& b = held[random() % held.size()];
         switch (random() % 6) {
-          case 0:
-            a = x;
-            break;
-          case 1:
-            a = apply(Op::neg, x);
-            break;
-          case 2:
-            a = apply(Op::exp, apply(Op::neg, x));
-            break;
-          case 3:
-            a = b;
-            break;
-          case 4:
-            a = x + apply(Op::neg, x);
-            break;
-          default:
-            a = apply(Op::abs, b);
-            break;
+          case 0: a = x; break;
+          case 1: a = apply(Op::neg, x); break;
+          case 2: a = apply(Op::exp, apply(Op::neg, x)); break;
+          case 3: a = b; break;
+          case 4: a = x + apply(Op::neg, x); break;
+          default: a = apply(Op::abs, b); break;
         }
         ASSERT_EQ(a.shape(), x.shape());
       }

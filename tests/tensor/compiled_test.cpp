@@ -135,8 +135,9 @@ TEST(Compiled, ProfileHasARowPerInstruction) {
 
 TEST(CompiledError, WhatATraceCannotDo) {
   const Var w(scalar(1.0f), "w");
-  EXPECT_EQ(error_text([&] { compile([&](const Tensor& x) { return x * x.item(); })(scalar(1.0f)); }),
-            "a value cannot be read while its function is being compiled: return it instead");
+  EXPECT_EQ(
+      error_text([&] { compile([&](const Tensor& x) { return x * x.item(); })(scalar(1.0f)); }),
+      "a value cannot be read while its function is being compiled: return it instead");
   EXPECT_EQ(error_text([&] {
               compile([&](const Tensor& x) {
                 const Var inner(x, "inner");

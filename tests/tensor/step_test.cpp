@@ -20,8 +20,8 @@ std::vector<float> ramp(int64_t n, float scale) {
   return values;
 }
 
-// Two layers with dropout between them, trained by gradient descent whose rate is a Var, with updates
-// dropped on the device when a gradient is not finite.
+// Two layers with dropout between them, trained by gradient descent whose rate is a Var, with
+// updates dropped on the device when a gradient is not finite.
 struct Net {
   Random random{7};
   Var w1{tensor(ramp(16 * 32, 0.3f), {16, 32}), "w1"};
@@ -341,7 +341,8 @@ TEST(Step, GrowingCacheIsOneCompilation) {
       total += score[s];
     }
     for (size_t s = 0; s < ks.size(); ++s) {
-      for (size_t c = 0; c < size_t(kWidth); ++c) expected[c] += score[s] / total * double(vs[s][c]);
+      for (size_t c = 0; c < size_t(kWidth); ++c)
+        expected[c] += score[s] / total * double(vs[s][c]);
     }
     for (size_t c = 0; c < size_t(kWidth); ++c) {
       ASSERT_NEAR(out[c], expected[c], 1e-4 * (1 + std::abs(expected[c]))) << "position " << t;
@@ -352,8 +353,9 @@ TEST(Step, GrowingCacheIsOneCompilation) {
   // The caches are written in place: no copy of what does not change.
   EXPECT_EQ(decode.program().report.donated, 3);
   EXPECT_EQ(decode.program().report.copies, 0);
-  const std::string text = error_text(
-      [&] { decode(zeros({1, kWidth}), zeros({1, kWidth}), zeros({1, kWidth})); });
+  const std::string text = error_text([&] {
+    decode(zeros({1, kWidth}), zeros({1, kWidth}), zeros({1, kWidth}));
+  });
   EXPECT_TRUE(text.starts_with("update_slice: start 64 is out of range [0, 63]")) << text;
 }
 

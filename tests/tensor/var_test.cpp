@@ -58,9 +58,13 @@ TEST(Var, WorksForAllDtypes) {
 
 TEST(VarError, SaysWhatWasExpected) {
   const Var w(zeros({2, 3}), "w");
-  EXPECT_EQ(error_text([&] { w.assign(zeros({3, 2})); }),
+  EXPECT_EQ(error_text([&] {
+              w.assign(zeros({3, 2}));
+            }),
             "assign: expected f32(2, 3) for 'w', got f32(3, 2)");
-  EXPECT_EQ(error_text([&] { w.assign(zeros({2, 3}, DType::f64)); }),
+  EXPECT_EQ(error_text([&] {
+              w.assign(zeros({2, 3}, DType::f64));
+            }),
             "assign: expected f32(2, 3) for 'w', got f64(2, 3)");
   EXPECT_EQ(error_text([&] { w.set_grad(zeros({2})); }),
             "set_grad: expected f32(2, 3) for 'w', got f32(2,)");

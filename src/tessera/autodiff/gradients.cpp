@@ -59,8 +59,8 @@ Grads slice_grad(const Context& c) {
     Type wide = g.type();
     wide.shape[i] = shape[i];
     const Value position = iota(DType::i64, g.shape(), i);
-    const Value index = position * constant_int(DType::i64, at.c[i]) +
-                        constant_int(DType::i64, at.a[i]);
+    const Value index =
+        position * constant_int(DType::i64, at.c[i]) + constant_int(DType::i64, at.a[i]);
     g = scatter_add(full(wide, 0), index, g, i);
   }
   return {pad(g, before, after, 0)};

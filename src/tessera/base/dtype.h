@@ -18,7 +18,7 @@ inline constexpr int kDTypeCount = 10;
 
 struct DTypeInfo {
   std::string_view name;
-  int size;        // bytes
+  int size;  // bytes
   bool is_float;
   bool is_signed;  // integers; floats are signed
 };
@@ -40,18 +40,50 @@ inline DType compute_type(DType dtype) { return is_half(dtype) ? DType::f32 : dt
 // f32. docs/architecture.md has the table.
 DType promote(DType a, DType b);
 
-template <class T> struct dtype_of_t;
-template <> struct dtype_of_t<float> { static constexpr DType value = DType::f32; };
-template <> struct dtype_of_t<double> { static constexpr DType value = DType::f64; };
-template <> struct dtype_of_t<f16> { static constexpr DType value = DType::f16; };
-template <> struct dtype_of_t<bf16> { static constexpr DType value = DType::bf16; };
-template <> struct dtype_of_t<int8_t> { static constexpr DType value = DType::i8; };
-template <> struct dtype_of_t<int32_t> { static constexpr DType value = DType::i32; };
-template <> struct dtype_of_t<int64_t> { static constexpr DType value = DType::i64; };
-template <> struct dtype_of_t<uint8_t> { static constexpr DType value = DType::u8; };
-template <> struct dtype_of_t<uint32_t> { static constexpr DType value = DType::u32; };
-template <> struct dtype_of_t<bool> { static constexpr DType value = DType::boolean; };
-template <class T> inline constexpr DType dtype_of = dtype_of_t<T>::value;
+template <class T>
+struct dtype_of_t;
+template <>
+struct dtype_of_t<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct dtype_of_t<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct dtype_of_t<f16> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct dtype_of_t<bf16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct dtype_of_t<int8_t> {
+  static constexpr DType value = DType::i8;
+};
+template <>
+struct dtype_of_t<int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct dtype_of_t<int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct dtype_of_t<uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <>
+struct dtype_of_t<uint32_t> {
+  static constexpr DType value = DType::u32;
+};
+template <>
+struct dtype_of_t<bool> {
+  static constexpr DType value = DType::boolean;
+};
+template <class T>
+inline constexpr DType dtype_of = dtype_of_t<T>::value;
 
 // Calls f.template operator()<T>() with the C++ type of `dtype`.
 template <class F>

@@ -1,7 +1,7 @@
 // How failures are told apart.
-//   A user's mistake    -> tessera::Error, thrown by fail(); the text says what was expected and got.
-//   A bug in Tessera    -> TESSERA_ASSERT, which aborts with file and line.
-//   An expected absence -> std::optional.
+//   A user's mistake    -> tessera::Error, thrown by fail(); the text says what was expected and
+//   got. A bug in Tessera    -> TESSERA_ASSERT, which aborts with file and line. An expected
+//   absence -> std::optional.
 // Nothing below cli/ prints or exits.
 #pragma once
 
@@ -41,6 +41,6 @@ template <class... Args>
 
 }  // namespace tessera
 
-#define TESSERA_ASSERT(expression)                                             \
-  ((expression) ? static_cast<void>(0)                                         \
+#define TESSERA_ASSERT(expression)     \
+  ((expression) ? static_cast<void>(0) \
                 : ::tessera::assertion_failed(#expression, __FILE__, __LINE__))

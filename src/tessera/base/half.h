@@ -14,7 +14,8 @@ inline float f16_to_float(uint16_t h) {
   const uint32_t magnitude = h & 0x7fffu;
   // Adding 112 to the exponent by a multiplication also normalises subnormals.
   const float scaled = std::bit_cast<float>(magnitude << 13) * std::bit_cast<float>(0x77800000u);
-  const uint32_t special = (h & 0x3ffu) != 0 ? 0x7fc00000u | (uint32_t(h & 0x3ffu) << 13) : 0x7f800000u;
+  const uint32_t special =
+      (h & 0x3ffu) != 0 ? 0x7fc00000u | (uint32_t(h & 0x3ffu) << 13) : 0x7f800000u;
   const uint32_t bits = magnitude >= 0x7c00u ? special : std::bit_cast<uint32_t>(scaled);
   return std::bit_cast<float>(bits | sign);
 }
@@ -24,7 +25,8 @@ inline uint16_t float_to_f16(float f) {
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return uint16_t(sign | 0x7e00u);
-  if (magnitude >= 0x477ff000u) return uint16_t(sign | 0x7c00u);  // 65520 and above round to infinity
+  if (magnitude >= 0x477ff000u)
+    return uint16_t(sign | 0x7c00u);  // 65520 and above round to infinity
   if (magnitude < 0x38800000u) {
     // Subnormal: adding 0.5 aligns the mantissa so that the addition itself rounds to nearest even.
     const float aligned = std::bit_cast<float>(magnitude) + 0.5f;

@@ -9,7 +9,8 @@
 namespace tessera {
 
 // The four 32-bit outputs for a 128-bit counter, given as two words, and a 64-bit key.
-inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64_t counter_high = 0) {
+inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low,
+                                      uint64_t counter_high = 0) {
   uint32_t c0 = uint32_t(counter_low), c1 = uint32_t(counter_low >> 32);
   uint32_t c2 = uint32_t(counter_high), c3 = uint32_t(counter_high >> 32);
   uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);

@@ -128,12 +128,9 @@ class Renderer {
   std::string value(int i) {
     const IrInst& it = inst(i);
     switch (it.kind) {
-      case IrKind::constant:
-        return literal(it.dtype, it.bits);
-      case IrKind::index:
-        return addressing_.address(it, "");
-      case IrKind::load:
-        return loaded(it);
+      case IrKind::constant: return literal(it.dtype, it.bits);
+      case IrKind::index: return addressing_.address(it, "");
+      case IrKind::load: return loaded(it);
       case IrKind::cast:
         return cast_expression(inst(it.args[0]).dtype, it.round_to, reg(it.args[0]));
       case IrKind::scalar: {
@@ -141,8 +138,7 @@ class Renderer {
         return scalar_expression(it.op, inst(it.args[0]).dtype, operand(0), operand(1), operand(2));
       }
       case IrKind::reduce:
-      case IrKind::store:
-        break;
+      case IrKind::store: break;
     }
     TESSERA_ASSERT(!"a reduce or a store has no plain value");
     return "";

@@ -6,6 +6,8 @@ namespace tessera {
 
 namespace {
 
+constexpr size_t kLongName = 60;
+
 class Emitter {
  public:
   Emitter(const Instances& instances, const Grouping& grouping, const Group& group,
@@ -26,13 +28,7 @@ class Emitter {
     for (const int member : group_.members) {
       if (stored_[size_t(member)]) emit_store(member);
     }
-    for (const int member : group_.members) {
-      ir.name += (ir.name.empty() ? "" : "_") + label(list_[size_t(member)]);
-      if (ir.name.size() > 60) {
-        ir.name += cat("_and_", group_.members.size() - 1, "_more");
-        break;
-      }
-    }
+    ir.name = kernel_name();
     collapse();
     return std::move(kernel_);
   }
@@ -41,6 +37,17 @@ class Emitter {
   std::string label(const Instance& x) const {
     const bool copy = x.op == Op::cast && source_dtype(x.inputs[0]) == x.types[0].dtype;
     return copy ? "copy" : std::string(name(x.op));
+  }
+
+  // The ops in order, cut where it gets long.
+  std::string kernel_name() const {
+    std::string text;
+    for (size_t i = 0; i < group_.members.size(); ++i) {
+      if (text.size() > kLongName) return cat(text, "_and_", group_.members.size() - i, "_more");
+      if (i > 0) text += '_';
+      text += label(list_[size_t(group_.members[i])]);
+    }
+    return text;
   }
 
   DType source_dtype(const Operand& o) const {
@@ -74,7 +81,7 @@ class Emitter {
     const auto it = std::find(inputs.begin(), inputs.end(), key);
     if (it != inputs.end()) return int(it - inputs.begin());
     inputs.push_back(key);
-    kernel_.ir.operands.push_back({source_dtype(o), false});
+    kernel_.ir.operands.push_back(IrOperand{source_dtype(o), false});
     return int(inputs.size()) - 1;
   }
 
@@ -317,7 +324,7 @@ class Emitter {
     inst.dtype = reg_dtype(inst.args[0]);
     inst.operand = int(kernel_.ir.operands.size());
     inst.strides = level_strides(ordered(row_major_strides(x.types[0].shape)), inst.level);
-    kernel_.ir.operands.push_back({x.types[0].dtype, true});
+    kernel_.ir.operands.push_back(IrOperand{x.types[0].dtype, true});
     kernel_.outputs.emplace_back(i, 0);
     push(inst);
   }

@@ -18,7 +18,8 @@ bool may_share(const KernelNode& k, size_t input, size_t output) {
   }
   for (const IrInst& inst : k.call.ir->insts) {
     if (inst.kind != IrKind::load || inst.operand != int(input)) continue;
-    if (inst.masked || inst.indexed || inst.strides != store->strides || inst.offset != store->offset) {
+    if (inst.masked || inst.indexed || inst.strides != store->strides ||
+        inst.offset != store->offset) {
       return false;
     }
   }
@@ -69,7 +70,8 @@ class Fuser {
     stored_.assign(instances_.list.size(), 0);
     for (size_t i = 0; i < instances_.list.size(); ++i) {
       for (const Operand& o : instances_.list[i].inputs) {
-        if (grouping_.group_of[i] != grouping_.group_of[size_t(o.inst)]) stored_[size_t(o.inst)] = 1;
+        if (grouping_.group_of[i] != grouping_.group_of[size_t(o.inst)])
+          stored_[size_t(o.inst)] = 1;
       }
     }
     for (const Operand& o : instances_.outputs) stored_[size_t(o.inst)] = 1;

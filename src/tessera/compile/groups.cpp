@@ -65,7 +65,10 @@ struct Placement {
 class Grouper {
  public:
   explicit Grouper(const Instances& instances)
-      : list_(instances.list), users_(list_.size()), group_of_(list_.size(), -1), row_(list_.size(), 0) {
+      : list_(instances.list),
+        users_(list_.size()),
+        group_of_(list_.size(), -1),
+        row_(list_.size(), 0) {
     for (size_t i = 0; i < list_.size(); ++i) {
       for (const Operand& operand : list_[i].inputs) users_[size_t(operand.inst)].push_back(int(i));
     }
@@ -109,7 +112,8 @@ class Grouper {
       build.group.domain = x.types[0].shape;
     }
     build.low = i;
-    for (const int user : user_groups(i)) build.height = std::max(build.height, at(user).height + 1);
+    for (const int user : user_groups(i))
+      build.height = std::max(build.height, at(user).height + 1);
     group_of_[size_t(i)] = int(builds_.size());
     builds_.push_back(std::move(build));
   }
@@ -126,14 +130,12 @@ class Grouper {
   bool join(int i) {
     std::vector<int> users = user_groups(i);
     // Earliest first: a later one may depend on it, never the other way round.
-    std::sort(users.begin(), users.end(),
-              [this](int a, int b) { return at(a).low < at(b).low; });
+    std::sort(users.begin(), users.end(), [this](int a, int b) { return at(a).low < at(b).low; });
     for (const int g : users) {
       const auto placement = place(i, g);
       if (!placement || !has_room(i, g)) continue;
-      const bool cycle = std::any_of(users.begin(), users.end(), [&](int h) {
-        return h != g && reaches(h, g);
-      });
+      const bool cycle =
+          std::any_of(users.begin(), users.end(), [&](int h) { return h != g && reaches(h, g); });
       if (cycle) continue;
       apply(i, g, *placement);
       for (const int h : users) {

@@ -15,15 +15,16 @@ struct Group {
 };
 
 struct Grouping {
-  std::vector<Group> groups;   // in topological order
-  std::vector<int> group_of;   // per instance; -1: leaf, constant, or nothing to compute
-  std::vector<char> row;       // per instance: one value per row instead of per element
+  std::vector<Group> groups;  // in topological order
+  std::vector<int> group_of;  // per instance; -1: leaf, constant, or nothing to compute
+  std::vector<char> row;      // per instance: one value per row instead of per element
 };
 
 // Shape with the axes set to 1.
 Shape reduced_shape(const Shape& shape, const Dims& axes);
 
-// An operand that is addressed in a way of its own (gathered, padded, 0-d): it must come from memory.
+// An operand that is addressed in a way of its own (gathered, padded, 0-d): it must come from
+// memory.
 bool is_addressed(Op op, size_t input);
 
 Grouping group_instances(const Instances& instances, bool fuse);

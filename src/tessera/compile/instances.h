@@ -26,11 +26,11 @@ struct Instance {
   Attrs attrs;
   std::vector<Operand> inputs;
   std::vector<Type> types;
-  std::vector<char> used;      // which outputs anyone reads; same length as types
+  std::vector<char> used;  // which outputs anyone reads; same length as types
   uint32_t scope = 0;
-  int external = -1;           // leaf only
-  std::vector<int> regions;    // checkpoint regions it lies in, increasing
-  bool late = false;           // a recomputation: to be scheduled when its value is needed
+  int external = -1;         // leaf only
+  std::vector<int> regions;  // checkpoint regions it lies in, increasing
+  bool late = false;         // a recomputation: to be scheduled when its value is needed
 };
 
 // Instances in topological order.
@@ -68,7 +68,7 @@ struct KernelGraph {
     int buffer;    // holds the new value; equal to `external` once donated
   };
   std::vector<Assign> assigns;
-  std::vector<int> outputs;  // buffers
+  std::vector<int> outputs;             // buffers
   std::vector<std::vector<int>> after;  // per kernel: kernels that must run before it beside its
                                         // producers (readers of storage that it overwrites)
 };

@@ -35,9 +35,7 @@ std::string structure_key(const GraphFunction& function) {
     numbers.emplace(leaf.node.get(), numbers.size());
     key.type(leaf.type());
   }
-  auto value = [&](const Value& v) {
-    key.number(numbers.at(v.node.get()) * 8 + uint64_t(v.out));
-  };
+  auto value = [&](const Value& v) { key.number(numbers.at(v.node.get()) * 8 + uint64_t(v.out)); };
   const std::vector<Value> roots = computed_values(function);
   for (const NodePtr& node : topological_order(roots)) {
     if (!numbers.emplace(node.get(), numbers.size()).second) continue;
@@ -47,7 +45,8 @@ std::string structure_key(const GraphFunction& function) {
     } else if (node->op == Op::custom_vjp) {
       bits = 0;  // which backward function it names does not matter any more
     }
-    key.number(uint64_t(node->op) | uint64_t(node->attrs.dtype) << 8 | uint64_t(node->inputs().size()) << 16);
+    key.number(uint64_t(node->op) | uint64_t(node->attrs.dtype) << 8 |
+               uint64_t(node->inputs().size()) << 16);
     key.number(bits);
     key.number(uint64_t(node->attrs.axis));
     key.dims(node->attrs.a);

@@ -111,8 +111,8 @@ class Layout {
     values_[{node, 0}] = operand;
   }
 
-  // Outputs and assigns need storage of their own: a packed instance output that nobody else claims,
-  // else a copy.
+  // Outputs and assigns need storage of their own: a packed instance output that nobody else
+  // claims, else a copy.
   void place_results() {
     std::set<std::pair<int, int>> claimed;
     auto place = [&](const Value& value) {
@@ -137,9 +137,7 @@ class Layout {
 
   void mark_used() {
     for (Instance& instance : result_.list) instance.used.assign(instance.types.size(), 0);
-    auto use = [this](const Operand& o) {
-      result_.list[size_t(o.inst)].used[size_t(o.out)] = 1;
-    };
+    auto use = [this](const Operand& o) { result_.list[size_t(o.inst)].used[size_t(o.out)] = 1; };
     for (const Instance& instance : result_.list) {
       for (const Operand& operand : instance.inputs) use(operand);
     }

@@ -42,7 +42,8 @@ void schedule(KernelGraph& graph);
 // Gives every temporary a place in the arena and every assign its way into storage.
 Program plan_memory(const KernelGraph& graph, int alignment);
 
-// Checks: empty when all is well, else what is wrong. ----------------------------------------------
+// Checks: empty when all is well, else what is wrong.
+// ----------------------------------------------
 std::string verify_instances(const Instances& instances);
 std::string verify_kernels(const KernelGraph& graph);
 std::string verify_program(const Program& program);

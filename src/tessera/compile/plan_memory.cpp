@@ -24,7 +24,8 @@ class Arena {
     if (best == gaps_.end()) {
       // Grow, using the gap at the end if there is one.
       int64_t offset = end_;
-      if (!gaps_.empty() && std::prev(gaps_.end())->first + std::prev(gaps_.end())->second == end_) {
+      if (!gaps_.empty() &&
+          std::prev(gaps_.end())->first + std::prev(gaps_.end())->second == end_) {
         offset = std::prev(gaps_.end())->first;
         gaps_.erase(std::prev(gaps_.end()));
       }
@@ -41,7 +42,8 @@ class Arena {
     bytes = round_up(bytes);
     if (bytes == 0) return;
     auto it = gaps_.emplace(offset, bytes).first;
-    if (const auto next = std::next(it); next != gaps_.end() && offset + it->second == next->first) {
+    if (const auto next = std::next(it);
+        next != gaps_.end() && offset + it->second == next->first) {
       it->second += next->second;
       gaps_.erase(next);
     }
@@ -57,7 +59,9 @@ class Arena {
   int64_t size() const { return end_; }
 
  private:
-  int64_t round_up(int64_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
+  int64_t round_up(int64_t bytes) const {
+    return (bytes + alignment_ - 1) / alignment_ * alignment_;
+  }
 
   int64_t alignment_;
   int64_t end_ = 0;
@@ -91,9 +95,7 @@ class Planner {
   }
 
  private:
-  bool is_temporary(int b) const {
-    return graph_.buffers[size_t(b)].kind == BufferKind::temporary;
-  }
+  bool is_temporary(int b) const { return graph_.buffers[size_t(b)].kind == BufferKind::temporary; }
 
   void place(int k) {
     const KernelNode& node = graph_.kernels[size_t(k)];
@@ -224,7 +226,8 @@ class Planner {
       const OperandView& operand = instruction.call.operands[i];
       int64_t elements = 1;
       for (int d = 0; d < operand.view.shape.rank(); ++d) {
-        if (operand.view.strides[d] != 0 || operand.view.shape[d] == 0) elements *= operand.view.shape[d];
+        if (operand.view.strides[d] != 0 || operand.view.shape[d] == 0)
+          elements *= operand.view.shape[d];
       }
       bytes += elements * size_of(operand.dtype);
     }
@@ -243,6 +246,8 @@ class Planner {
 
 }  // namespace
 
-Program plan_memory(const KernelGraph& graph, int alignment) { return Planner(graph, alignment).run(); }
+Program plan_memory(const KernelGraph& graph, int alignment) {
+  return Planner(graph, alignment).run();
+}
 
 }  // namespace tessera

@@ -40,7 +40,8 @@ enum class Lane : uint8_t { compute, copy, communicate };
 
 struct Instruction {
   KernelCall call;
-  std::vector<int> buffers;  // of call.operands, indices into Program::buffers; -1: output not wanted
+  std::vector<int>
+      buffers;  // of call.operands, indices into Program::buffers; -1: output not wanted
   Lane lane = Lane::compute;
   std::vector<int> waits;  // instructions of other lanes that must have finished
   uint32_t scope = 0;      // graph/scope.h
@@ -54,16 +55,16 @@ struct MemoryItem {
 
 // What the compiler did, in numbers that tests assert and `tessera explain` prints.
 struct Report {
-  int nodes = 0;           // of the graph after simplification, without leaves and constants
-  int kernels = 0;         // instructions
-  int generated = 0;       // of those, fused kernels
-  int copies = 0;          // inserted by layout, or for an assign that could not write in place
-  int donated = 0;         // assigns that write into their Var's storage directly
-  int rematerialized = 0;  // instances computed again
-  int64_t bytes_moved = 0; // read and written by all kernels
+  int nodes = 0;            // of the graph after simplification, without leaves and constants
+  int kernels = 0;          // instructions
+  int generated = 0;        // of those, fused kernels
+  int copies = 0;           // inserted by layout, or for an assign that could not write in place
+  int donated = 0;          // assigns that write into their Var's storage directly
+  int rematerialized = 0;   // instances computed again
+  int64_t bytes_moved = 0;  // read and written by all kernels
   int64_t external_bytes = 0, output_bytes = 0;
-  int64_t temporary_bytes = 0;          // the arena: peak of all temporaries alive at once
-  std::vector<MemoryItem> at_peak;      // temporaries alive at the peak, largest first
+  int64_t temporary_bytes = 0;      // the arena: peak of all temporaries alive at once
+  std::vector<MemoryItem> at_peak;  // temporaries alive at the peak, largest first
 };
 
 struct Program {

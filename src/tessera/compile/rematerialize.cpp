@@ -9,8 +9,8 @@ namespace tessera {
 
 namespace {
 
-// Clones one region's members for users outside it. The list stays topological: a clone stands right
-// before the first instance that needs it, which is where `schedule` will want it.
+// Clones one region's members for users outside it. The list stays topological: a clone stands
+// right before the first instance that needs it, which is where `schedule` will want it.
 class RegionCloner {
  public:
   RegionCloner(Instances& instances, int region) : instances_(instances), region_(region) {
@@ -90,7 +90,8 @@ class RegionCloner {
   std::unordered_map<int, int> clones_;  // old index -> new index of the clone
 };
 
-// Drops what nobody needs any more (an original whose only users now have the clone), keeping order.
+// Drops what nobody needs any more (an original whose only users now have the clone), keeping
+// order.
 void remove_dead(Instances& instances) {
   std::vector<char> live(instances.list.size(), 0);
   for (const Operand& output : instances.outputs) live[size_t(output.inst)] = 1;

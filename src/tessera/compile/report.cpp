@@ -52,8 +52,10 @@ std::string to_string(const Report& r) {
       << "donated        " << r.donated << '\n'
       << "recomputed     " << r.rematerialized << '\n'
       << "memory         " << human(r.external_bytes) << " inputs and state, "
-      << human(r.output_bytes) << " outputs, " << human(r.temporary_bytes) << " temporaries at peak\n";
-  for (const MemoryItem& item : r.at_peak) out << "  at peak      " << human(item.bytes) << "  " << item.label << '\n';
+      << human(r.output_bytes) << " outputs, " << human(r.temporary_bytes)
+      << " temporaries at peak\n";
+  for (const MemoryItem& item : r.at_peak)
+    out << "  at peak      " << human(item.bytes) << "  " << item.label << '\n';
   return out.str();
 }
 
@@ -69,7 +71,8 @@ std::string to_string(const Program& program) {
       if (k > 0) out << (k == outputs ? " -> " : ", ");
       if (k == 0 && outputs == 0) out << "-> ";
       const OperandView& operand = instruction.call.operands[k];
-      out << buffer_name(program, instruction.buffers[k]) << ' ' << name(operand.dtype) << to_string(operand.view.shape);
+      out << buffer_name(program, instruction.buffers[k]) << ' ' << name(operand.dtype)
+          << to_string(operand.view.shape);
     }
     out << ")\n";
     if (instruction.call.ir) out << to_string(*instruction.call.ir);

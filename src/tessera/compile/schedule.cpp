@@ -28,7 +28,8 @@ class Scheduler {
 
   void run() {
     donate();
-    reorder(list_schedule([this](const std::set<std::pair<int, int>>& ready) { return pick(ready); }));
+    reorder(
+        list_schedule([this](const std::set<std::pair<int, int>>& ready) { return pick(ready); }));
   }
 
  private:
@@ -38,13 +39,12 @@ class Scheduler {
   void donate() {
     std::vector<char> writes(graph_.kernels.size(), 0);
     for (const auto& assign : graph_.assigns) writes[size_t(producer_[size_t(assign.buffer)])] = 1;
-    const std::vector<int> order =
-        list_schedule([&](const std::set<std::pair<int, int>>& ready) {
-          for (const auto& entry : ready) {
-            if (!writes[size_t(entry.second)]) return entry;
-          }
-          return *ready.begin();
-        });
+    const std::vector<int> order = list_schedule([&](const std::set<std::pair<int, int>>& ready) {
+      for (const auto& entry : ready) {
+        if (!writes[size_t(entry.second)]) return entry;
+      }
+      return *ready.begin();
+    });
     std::vector<int> position(order.size());
     for (size_t i = 0; i < order.size(); ++i) position[size_t(order[i])] = int(i);
     for (auto& assign : graph_.assigns) {
@@ -117,8 +117,8 @@ class Scheduler {
     return order;
   }
 
-  // The first ready kernel that does not make memory grow, or next to nothing compared with the first
-  // in program order; else that one. Recomputations only when nothing else can run.
+  // The first ready kernel that does not make memory grow, or next to nothing compared with the
+  // first in program order; else that one. Recomputations only when nothing else can run.
   std::pair<int, int> pick(const std::set<std::pair<int, int>>& ready) {
     const int64_t negligible = growth(ready.begin()->second) / 64;
     int looked_at = 0;
@@ -148,9 +148,7 @@ class Scheduler {
     for (size_t i = 0; i < first_output(node); ++i) f(node.buffers[i]);
   }
 
-  bool is_temporary(int b) const {
-    return graph_.buffers[size_t(b)].kind == BufferKind::temporary;
-  }
+  bool is_temporary(int b) const { return graph_.buffers[size_t(b)].kind == BufferKind::temporary; }
   int64_t size(int b) const { return graph_.buffers[size_t(b)].bytes; }
 
   void reorder(const std::vector<int>& order) {

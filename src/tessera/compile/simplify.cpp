@@ -85,8 +85,8 @@ Simplified simplify_scalar(const NodePtr& node, const Inputs& in) {
     case Op::add:
       // x + (−0) is x for every x; x + (+0) turns −0 into +0, so only integers allow it.
       for (const size_t i : {0, 1}) {
-        const bool neutral = is_float(in[0].dtype()) ? is_literal(in[i], -0.0)
-                                                     : is_literal(in[i], 0.0);
+        const bool neutral =
+            is_float(in[0].dtype()) ? is_literal(in[i], -0.0) : is_literal(in[i], 0.0);
         if (neutral) return in[1 - i];
       }
       break;
@@ -131,7 +131,8 @@ Simplified simplify_node(const NodePtr& node, const Inputs& in) {
     case Op::cast: return simplify_cast(node, in);
     case Op::permute: return simplify_permute(node, in);
     case Op::reshape:
-      return reshape(in[0].node->op == Op::reshape ? in[0].node->inputs()[0] : in[0], node->attrs.a);
+      return reshape(in[0].node->op == Op::reshape ? in[0].node->inputs()[0] : in[0],
+                     node->attrs.a);
     case Op::expand:
       return expand(in[0].node->op == Op::expand ? in[0].node->inputs()[0] : in[0], node->attrs.a);
     case Op::slice:

@@ -28,16 +28,22 @@ std::string check_operand(const Instances& instances, const Operand& o, size_t b
 std::string verify_instances(const Instances& instances) {
   for (size_t i = 0; i < instances.list.size(); ++i) {
     const Instance& x = instances.list[i];
-    auto wrong = [&](const std::string& what) { return cat("instance ", i, " (", name(x.op), ") ", what); };
-    if (info(x.op).kind == OpKind::move) return wrong("is a move, which layout should have removed");
-    if (info(x.op).kind == OpKind::marker) return wrong("is a marker, which lower should have removed");
+    auto wrong = [&](const std::string& what) {
+      return cat("instance ", i, " (", name(x.op), ") ", what);
+    };
+    if (info(x.op).kind == OpKind::move)
+      return wrong("is a move, which layout should have removed");
+    if (info(x.op).kind == OpKind::marker)
+      return wrong("is a marker, which lower should have removed");
     if (x.used.size() != x.types.size()) return wrong("does not know which outputs are used");
     for (const Operand& o : x.inputs) {
-      if (const std::string what = check_operand(instances, o, i); !what.empty()) return wrong(what);
+      if (const std::string what = check_operand(instances, o, i); !what.empty())
+        return wrong(what);
     }
   }
   for (const Operand& o : instances.outputs) {
-    if (const std::string what = check_operand(instances, o, instances.list.size()); !what.empty()) {
+    if (const std::string what = check_operand(instances, o, instances.list.size());
+        !what.empty()) {
       return "an output " + what;
     }
   }
@@ -45,7 +51,8 @@ std::string verify_instances(const Instances& instances) {
     const std::string what = check_operand(instances, assign.value, instances.list.size());
     if (!what.empty()) return "an assign " + what;
     const Type& type = instances.externals[size_t(assign.external)];
-    if (assign.value.view.shape != type.shape) return cat("an assign of ", assign.value.view.shape, " to ", type);
+    if (assign.value.view.shape != type.shape)
+      return cat("an assign of ", assign.value.view.shape, " to ", type);
   }
   return {};
 }
@@ -58,8 +65,11 @@ std::string verify_kernels(const KernelGraph& graph) {
   }
   for (size_t k = 0; k < graph.kernels.size(); ++k) {
     const KernelNode& node = graph.kernels[k];
-    auto wrong = [&](const std::string& what) { return cat("kernel ", k, " (", node.label, ") ", what); };
-    if (node.buffers.size() != node.call.operands.size()) return wrong("has operands without buffers");
+    auto wrong = [&](const std::string& what) {
+      return cat("kernel ", k, " (", node.label, ") ", what);
+    };
+    if (node.buffers.size() != node.call.operands.size())
+      return wrong("has operands without buffers");
     if (node.call.ir) {
       if (const std::string what = verify(*node.call.ir); !what.empty()) return wrong(what);
     }
@@ -70,7 +80,8 @@ std::string verify_kernels(const KernelGraph& graph) {
         if (!output) return wrong("has an input without a buffer");
         continue;
       }
-      if (!output && !written[size_t(b)]) return wrong(cat("reads buffer ", b, " before it is written"));
+      if (!output && !written[size_t(b)])
+        return wrong(cat("reads buffer ", b, " before it is written"));
       const int64_t elements = numel(graph.buffers[size_t(b)].type.shape);
       if (!inside(node.call.operands[i].view, elements)) return wrong("leaves a buffer");
       if (output) written[size_t(b)] = 1;

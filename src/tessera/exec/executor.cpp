@@ -113,8 +113,8 @@ void Executor::launch(size_t i) {
     operands_[size_t(k)] = operand;
   }
   try {
-    context_.backend().launch(*step.executable, {operands_.data(), size_t(step.count)}, step.extent0,
-                              {});
+    context_.backend().launch(*step.executable, {operands_.data(), size_t(step.count)},
+                              step.extent0, {});
   } catch (const Error& error) {
     fail(error.what(), " (kernel ", where(program_.instructions[i]), ")");
   }

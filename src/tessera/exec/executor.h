@@ -47,8 +47,8 @@ class Executor {
 
   const Program& program() const { return program_; }
 
-  // Buffers in the order of the program's externals and outputs, each of the planned size. Errors in
-  // the data (an index out of range) throw with the kernel and its scope.
+  // Buffers in the order of the program's externals and outputs, each of the planned size. Errors
+  // in the data (an index out of range) throw with the kernel and its scope.
   void run(std::span<const Buffer> externals, std::span<const Buffer> outputs,
            Profile* profile = nullptr);
 

@@ -54,10 +54,10 @@ Value apply(Op op, const Value& a) { return node(op, {a}); }
 Value apply(Op op, const Value& a, const Value& b) { return binary(op, a, b); }
 
 Value where(const Value& condition, const Value& a, const Value& b) {
-  const Shape shape = broadcast_shapes(
-      "where", condition.shape(), broadcast_shapes("where", a.shape(), b.shape()));
-  return node(Op::where, {broadcast_to(condition, shape), broadcast_to(a, shape),
-                          broadcast_to(b, shape)});
+  const Shape shape =
+      broadcast_shapes("where", condition.shape(), broadcast_shapes("where", a.shape(), b.shape()));
+  return node(Op::where,
+              {broadcast_to(condition, shape), broadcast_to(a, shape), broadcast_to(b, shape)});
 }
 
 Value cast(const Value& x, DType dtype) {

@@ -27,7 +27,8 @@ Value operator-(const Value& a);
 Value operator*(const Value& a, double b);
 Value operator+(const Value& a, double b);
 
-// sum, max, min, argmax; `axes` normalized; they stay with extent 1. No axes: x itself (not argmax).
+// sum, max, min, argmax; `axes` normalized; they stay with extent 1. No axes: x itself (not
+// argmax).
 Value reduce(Op op, const Value& x, const Dims& axes);
 Value reshape(const Value& x, const Shape& shape);
 Value permute(const Value& x, const Dims& permutation);
@@ -44,7 +45,8 @@ Value dynamic_update_slice(const Value& x, const Value& update, const Value& sta
 Value matmul(const Value& a, const Value& b);  // batch axes broadcast
 Value stop_gradient(const Value& x);
 Value softmax(const Value& x);
-std::vector<Value> layer_norm(const Value& x, const Value& gamma, const Value& beta, double epsilon);
+std::vector<Value> layer_norm(const Value& x, const Value& gamma, const Value& beta,
+                              double epsilon);
 
 // The outputs of a node.
 std::vector<Value> outputs_of(const NodePtr& node);

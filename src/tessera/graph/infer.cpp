@@ -59,7 +59,8 @@ Types scalar_types(Op op, Inputs in) {
 }
 
 Types reduce_types(Op op, const Value& x, const Attrs& attrs) {
-  if (op == Op::sum && x.dtype() == DType::boolean) fail("sum: not defined for bool, cast it first");
+  if (op == Op::sum && x.dtype() == DType::boolean)
+    fail("sum: not defined for bool, cast it first");
   Shape shape = x.shape();
   int64_t previous = -1;
   for (const int64_t axis : attrs.a) {
@@ -255,8 +256,8 @@ Types layer_norm_types(Op op, Inputs in, const Value& x, std::initializer_list<s
   const Type statistics = {compute_type(x.dtype()), rows};
   if (op == Op::layer_norm) return {x.type(), statistics, statistics};
   if (in[0].type() != x.type() || in[3].type() != statistics || in[4].type() != statistics) {
-    fail(name(op), ": expected gradient, mean and rstd for ", x.type(), ", got ", in[0].type(), ", ",
-         in[3].type(), " and ", in[4].type());
+    fail(name(op), ": expected gradient, mean and rstd for ", x.type(), ", got ", in[0].type(),
+         ", ", in[3].type(), " and ", in[4].type());
   }
   return {x.type(), {x.dtype(), columns}, {x.dtype(), columns}};
 }

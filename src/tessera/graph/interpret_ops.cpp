@@ -334,50 +334,29 @@ Array evaluate_op(const Node& node, const Operands& in) {
   if (node.op == Op::where) return where(node, in);
   if (is_scalar_fn(node.op)) return scalar_fn(node, in);
   switch (node.op) {
-    case Op::uniform:
-      return uniform(node, in);
-    case Op::constant:
-      return constant(node);
-    case Op::iota:
-      return iota(node);
-    case Op::cast:
-      return cast(*in[0], node.types[0]);
-    case Op::sum:
-      return reduce(node, *in[0], ScalarOp::add);
-    case Op::max:
-      return reduce(node, *in[0], ScalarOp::maximum);
-    case Op::min:
-      return reduce(node, *in[0], ScalarOp::minimum);
-    case Op::argmax:
-      return argmax(node, *in[0]);
-    case Op::reshape:
-      return reshape(node, *in[0]);
-    case Op::permute:
-      return permute(node, *in[0]);
-    case Op::expand:
-      return expand(node, *in[0]);
-    case Op::slice:
-      return slice(node, *in[0]);
-    case Op::pad:
-      return pad(node, *in[0]);
-    case Op::concat:
-      return concat(node, in);
-    case Op::gather:
-      return gather(node, in);
-    case Op::dynamic_slice:
-      return dynamic_slice(node, in);
-    case Op::scatter_add:
-      return scatter_add(node, in);
-    case Op::dynamic_update_slice:
-      return dynamic_update_slice(node, in);
-    case Op::matmul:
-      return matmul(node, in);
+    case Op::uniform: return uniform(node, in);
+    case Op::constant: return constant(node);
+    case Op::iota: return iota(node);
+    case Op::cast: return cast(*in[0], node.types[0]);
+    case Op::sum: return reduce(node, *in[0], ScalarOp::add);
+    case Op::max: return reduce(node, *in[0], ScalarOp::maximum);
+    case Op::min: return reduce(node, *in[0], ScalarOp::minimum);
+    case Op::argmax: return argmax(node, *in[0]);
+    case Op::reshape: return reshape(node, *in[0]);
+    case Op::permute: return permute(node, *in[0]);
+    case Op::expand: return expand(node, *in[0]);
+    case Op::slice: return slice(node, *in[0]);
+    case Op::pad: return pad(node, *in[0]);
+    case Op::concat: return concat(node, in);
+    case Op::gather: return gather(node, in);
+    case Op::dynamic_slice: return dynamic_slice(node, in);
+    case Op::scatter_add: return scatter_add(node, in);
+    case Op::dynamic_update_slice: return dynamic_update_slice(node, in);
+    case Op::matmul: return matmul(node, in);
     case Op::stop_gradient:
     case Op::region_enter:
-    case Op::region_exit:
-      return *in[0];
-    default:
-      break;
+    case Op::region_exit: return *in[0];
+    default: break;
   }
   TESSERA_ASSERT(!"an op that the interpreter does not know");
   return {};

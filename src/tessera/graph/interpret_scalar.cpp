@@ -43,8 +43,7 @@ T apply_row(ScalarOp op, T a, [[maybe_unused]] T b) {
     break;
 #include "tessera/base/scalar_ops.def"
 #undef SCALAR_OP
-    default:
-      break;
+    default: break;
   }
   TESSERA_ASSERT(!"a scalar function without an expression for this type");
   return a;

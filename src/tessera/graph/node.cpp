@@ -66,8 +66,7 @@ uint64_t hash_node(Op op, std::span<const Value> inputs, const Attrs& attrs) {
 struct NodeFactory {
   static NodePtr create(Op op, std::vector<Value> inputs, Attrs attrs, std::vector<Type> types,
                         uint64_t hash, std::shared_ptr<const VjpFunction> vjp) {
-    return NodePtr(
-        new Node(op, std::move(inputs), attrs, std::move(types), hash, std::move(vjp)));
+    return NodePtr(new Node(op, std::move(inputs), attrs, std::move(types), hash, std::move(vjp)));
   }
 
   // Takes a reference unless the node is already dying.
@@ -176,8 +175,8 @@ NodePtr make_node(Op op, std::vector<Value> inputs, Attrs attrs,
     types = infer_types(op, inputs, attrs);
   } catch (const Error& error) {
     if (current_scope() == 0) throw;
-    fail(error.what(), " (in ", scope_path(current_scope()), ", ",
-         scope_location(current_scope()), ")");
+    fail(error.what(), " (in ", scope_path(current_scope()), ", ", scope_location(current_scope()),
+         ")");
   }
   const NodePtr node =
       NodeFactory::create(op, inputs, attrs, std::move(types), hash, std::move(vjp));
@@ -201,7 +200,8 @@ Value make_leaf(const Type& type) {
 int64_t live_nodes() { return live.load(std::memory_order_relaxed); }
 
 int64_t byte_size(const Type& type) {
-  constexpr int64_t kMost = int64_t{1} << 56;  // no machine has it, and sums of such sizes still fit
+  constexpr int64_t kMost = int64_t{1}
+                            << 56;  // no machine has it, and sums of such sizes still fit
   const int64_t n = numel(type.shape), size = size_of(type.dtype);
   if (n > kMost / size) fail("out of memory: a value of ", type, " has ", n, " elements");
   return n * size;

@@ -94,8 +94,8 @@ class Node {
   const uint64_t id;     // grows with creation
   const uint64_t hash;
   const Attrs attrs;
-  const std::vector<Type> types;                    // of the outputs
-  const std::shared_ptr<const VjpFunction> vjp;     // custom_vjp only
+  const std::vector<Type> types;                 // of the outputs
+  const std::shared_ptr<const VjpFunction> vjp;  // custom_vjp only
   const std::vector<Value>& inputs() const { return inputs_; }
 
   std::shared_ptr<Slot> slot(int out) const;
@@ -125,7 +125,8 @@ Value make_leaf(const Type& type);
 // Nodes alive in the process.
 int64_t live_nodes();
 
-// All nodes the outputs need, inputs before users; `stop(node)` true means: list it, do not descend.
+// All nodes the outputs need, inputs before users; `stop(node)` true means: list it, do not
+// descend.
 std::vector<NodePtr> topological_order(std::span<const Value> outputs);
 std::vector<NodePtr> topological_order(std::span<const Value> outputs,
                                        const std::function<bool(const Node&)>& stop);

@@ -7,9 +7,15 @@ namespace tessera {
 namespace {
 
 constexpr std::array<OpInfo, kOpCount> kInfo = {{
-#define SCALAR_OP(name, arity, in, out, algebra, ulp, ...)   \
-  {#name, arity, 1, OpKind::scalar, OpLayout::any, ScalarAlgebra::algebra == ScalarAlgebra::commutative, \
-   "", ulp},
+#define SCALAR_OP(name, arity, in, out, algebra, ulp, ...) \
+  {#name,                                                  \
+   arity,                                                  \
+   1,                                                      \
+   OpKind::scalar,                                         \
+   OpLayout::any,                                          \
+   ScalarAlgebra::algebra == ScalarAlgebra::commutative,   \
+   "",                                                     \
+   ulp},
 #include "tessera/base/scalar_ops.def"
 #undef SCALAR_OP
     {"where", 3, 1, OpKind::scalar, OpLayout::any, false, "", 0.5},

@@ -85,14 +85,10 @@ std::string scalar_text(DType dtype, uint64_t bits) {
 
 std::string bits_text(const Node& node, Bits bits) {
   switch (bits) {
-    case Bits::value:
-      return scalar_text(node.types[0].dtype, node.attrs.bits);
-    case Bits::f64:
-      return scalar_text(DType::f64, node.attrs.bits);
-    case Bits::number:
-      return std::to_string(node.attrs.bits);
-    case Bits::none:
-      break;
+    case Bits::value: return scalar_text(node.types[0].dtype, node.attrs.bits);
+    case Bits::f64: return scalar_text(DType::f64, node.attrs.bits);
+    case Bits::number: return std::to_string(node.attrs.bits);
+    case Bits::none: break;
   }
   TESSERA_ASSERT(!"bits without a reading");
   return {};
@@ -100,16 +96,11 @@ std::string bits_text(const Node& node, Bits bits) {
 
 std::string field_text(const Node& node, const AttributeRow& row) {
   switch (row.field) {
-    case Field::a:
-      return to_string(node.attrs.a);
-    case Field::b:
-      return to_string(node.attrs.b);
-    case Field::c:
-      return to_string(node.attrs.c);
-    case Field::axis:
-      return std::to_string(node.attrs.axis);
-    case Field::bits:
-      return bits_text(node, row.bits);
+    case Field::a: return to_string(node.attrs.a);
+    case Field::b: return to_string(node.attrs.b);
+    case Field::c: return to_string(node.attrs.c);
+    case Field::axis: return std::to_string(node.attrs.axis);
+    case Field::bits: return bits_text(node, row.bits);
   }
   return {};
 }

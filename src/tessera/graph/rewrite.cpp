@@ -41,9 +41,8 @@ std::vector<Value> substitute(std::span<const Value> outputs,
       replaced |= it != map.end();
     }
     if (!replaced) return result;
-    const NodePtr same = inputs == node->inputs()
-                             ? node
-                             : make_node(node->op, inputs, node->attrs, node->vjp);
+    const NodePtr same =
+        inputs == node->inputs() ? node : make_node(node->op, inputs, node->attrs, node->vjp);
     for (size_t i = 0; i < node->types.size(); ++i) {
       const auto it = map.find({node, int(i)});
       result.push_back(it == map.end() ? Value{same, int(i)} : it->second);

@@ -15,8 +15,8 @@ namespace tessera {
 std::vector<Value> substitute(std::span<const Value> outputs,
                               const std::unordered_map<Value, Value>& map);
 
-// Rewrites bottom-up: for each node, `rule(node, inputs)` gets the node and its rewritten inputs and
-// returns its replacement outputs, or nothing to rebuild the node on the new inputs.
+// Rewrites bottom-up: for each node, `rule(node, inputs)` gets the node and its rewritten inputs
+// and returns its replacement outputs, or nothing to rebuild the node on the new inputs.
 using RewriteRule =
     std::function<std::vector<Value>(const NodePtr& node, const std::vector<Value>& inputs)>;
 std::vector<Value> rewrite(std::span<const Value> outputs, const RewriteRule& rule);

@@ -75,25 +75,21 @@ std::string check_attributes(const NodeRecord& record) {
     case Op::sum:
     case Op::max:
     case Op::min:
-    case Op::argmax:
-      return check_reduced_axes(record);
-    case Op::iota:
-      return check_axis(attrs.axis, attrs.a.rank());
+    case Op::argmax: return check_reduced_axes(record);
+    case Op::iota: return check_axis(attrs.axis, attrs.a.rank());
     case Op::dynamic_slice:
       if (attrs.a.rank() != 1) return cat("expected one size, got ", attrs.a);
       return check_axis(attrs.axis, record.inputs[0].shape().rank());
     case Op::gather:
     case Op::scatter_add:
-    case Op::dynamic_update_slice:
-      return check_axis(attrs.axis, record.inputs[0].shape().rank());
+    case Op::dynamic_update_slice: return check_axis(attrs.axis, record.inputs[0].shape().rank());
     case Op::concat:
       if (record.inputs.empty()) return {};
       return check_axis(attrs.axis, record.inputs[0].shape().rank());
     case Op::custom_vjp:
       if (attrs.axis >= 0 && size_t(attrs.axis) < record.inputs.size()) return {};
       return cat("expected fewer than ", record.inputs.size(), " inputs to be x, got ", attrs.axis);
-    default:
-      return {};
+    default: return {};
   }
 }
 

@@ -28,8 +28,9 @@ struct OperandView {
 struct KernelCall {
   std::string kernel;                  // name of a named kernel; empty for a generated one
   std::shared_ptr<const KernelIR> ir;  // generated kernels only
-  std::vector<OperandView> operands;   // inputs, then outputs; for an ir, in the order of ir->operands
-  int outputs = 1;                     // how many of the last operands are written
+  std::vector<OperandView>
+      operands;     // inputs, then outputs; for an ir, in the order of ir->operands
+  int outputs = 1;  // how many of the last operands are written
   KernelAttrs attrs;
 };
 
@@ -40,7 +41,8 @@ struct KernelCall {
 //                        attrs.scalar = epsilon; statistics in the compute type; contiguous
 //   layer_norm_backward  g (R…, C), x, gamma (C), mean (R…, 1), rstd (R…, 1)
 //                        -> dx (R…, C), dgamma (C), dbeta (C); contiguous
-//   scatter_add          x, index (any integer), src -> y; y = x, then y[…, index[p], …] += src[p] at
+//   scatter_add          x, index (any integer), src -> y; y = x, then y[…, index[p], …] += src[p]
+//   at
 //                        every position p of src along attrs.axis; y may be x's own buffer
 //   update_slice         x, u, start (0-d integer) -> y; y = x with u placed at `start` along
 //                        attrs.axis; y may be x's own buffer
@@ -51,8 +53,8 @@ struct Target {
   std::string device;       // "cpu"
   std::string description;  // the device in words: model, cores, instruction set
   int64_t memory_bytes = 0;
-  int alignment = 64;                       // of buffers and of offsets inside an arena, bytes
-  std::vector<std::string> named_kernels;   // those it has
+  int alignment = 64;                      // of buffers and of offsets inside an arena, bytes
+  std::vector<std::string> named_kernels;  // those it has
 
   bool has(std::string_view kernel) const;
 };

@@ -82,19 +82,15 @@ std::string address_text(const IrInst& inst) {
 std::string body_text(const IrInst& inst) {
   std::string text(label(inst));
   switch (inst.kind) {
-    case IrKind::constant:
-      return cat(text, " ", constant_text(inst));
-    case IrKind::index:
-      return cat(text, " ", address_text(inst));
-    case IrKind::load:
-      return cat(text, " ", inst.operand, " ", address_text(inst));
+    case IrKind::constant: return cat(text, " ", constant_text(inst));
+    case IrKind::index: return cat(text, " ", address_text(inst));
+    case IrKind::load: return cat(text, " ", inst.operand, " ", address_text(inst));
     case IrKind::store:
       return cat(text, " ", inst.operand, " ", address_text(inst), " r", inst.args[0]);
     case IrKind::cast:
       if (inst.round_to != inst.dtype) text += cat("(", inst.round_to, ")");
       break;
-    default:
-      break;
+    default: break;
   }
   const char* separator = " ";
   for (const int arg : inst.args) {

@@ -38,8 +38,8 @@ enum class IrKind : uint8_t {
 enum class IrLevel : uint8_t { row, elem };
 
 // argmax yields the i64 inner index (row-major over the inner dimensions) of the first greatest
-// element; NaN counts as greatest. The fold of no elements is 0 for sum, 1 for prod and the lowest /
-// highest value for max / min.
+// element; NaN counts as greatest. The fold of no elements is 0 for sum, 1 for prod and the lowest
+// / highest value for max / min.
 enum class ReduceOp : uint8_t { sum, prod, max, min, argmax };
 
 struct IrInst {
@@ -78,9 +78,9 @@ struct KernelIR {
   std::vector<IrOperand> operands;
   std::vector<IrInst> insts;
 
-  bool is_map() const;           // no reduce
-  int64_t outer_count() const;   // points of the outer domain
-  int64_t inner_count() const;   // points of the inner domain
+  bool is_map() const;          // no reduce
+  int64_t outer_count() const;  // points of the outer domain
+  int64_t inner_count() const;  // points of the inner domain
 };
 
 // Equal keys mean that one compiled kernel serves both: everything but the name and extents[0].

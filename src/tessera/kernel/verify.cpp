@@ -64,20 +64,13 @@ class Verifier {
     check_args(inst);
     if (!problem_.empty()) return;
     switch (inst.kind) {
-      case IrKind::constant:
-        return check_constant(inst);
-      case IrKind::index:
-        return check_index(inst);
-      case IrKind::load:
-        return check_load(inst);
-      case IrKind::scalar:
-        return check_scalar(inst);
-      case IrKind::cast:
-        return check_cast(inst);
-      case IrKind::reduce:
-        return check_reduce(inst);
-      case IrKind::store:
-        return check_store(inst);
+      case IrKind::constant: return check_constant(inst);
+      case IrKind::index: return check_index(inst);
+      case IrKind::load: return check_load(inst);
+      case IrKind::scalar: return check_scalar(inst);
+      case IrKind::cast: return check_cast(inst);
+      case IrKind::reduce: return check_reduce(inst);
+      case IrKind::store: return check_store(inst);
     }
     require(false, "unknown kind");
   }
@@ -85,10 +78,8 @@ class Verifier {
   static std::array<bool, 3> used_args(const IrInst& inst) {
     switch (inst.kind) {
       case IrKind::constant:
-      case IrKind::index:
-        return {};
-      case IrKind::load:
-        return {inst.masked, inst.indexed, false};
+      case IrKind::index: return {};
+      case IrKind::load: return {inst.masked, inst.indexed, false};
       case IrKind::scalar: {
         if (inst.op >= ScalarOp::count) return {};
         const int arity = info(inst.op).arity;
@@ -96,8 +87,7 @@ class Verifier {
       }
       case IrKind::cast:
       case IrKind::reduce:
-      case IrKind::store:
-        break;
+      case IrKind::store: break;
     }
     return {true, false, false};
   }

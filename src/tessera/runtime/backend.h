@@ -73,8 +73,9 @@ class Backend {
   // For a named kernel the views are fixed here; for an ir, extents[0] is given again at launch.
   virtual std::unique_ptr<Executable> compile(const KernelCall& call) = 0;
 
-  // `operands` in the order of KernelCall::operands. Bad indices in the data throw Error here on the
-  // CPU, at the next synchronize() elsewhere. `extent0` is ir->extents[0]; named kernels ignore it.
+  // `operands` in the order of KernelCall::operands. Bad indices in the data throw Error here on
+  // the CPU, at the next synchronize() elsewhere. `extent0` is ir->extents[0]; named kernels ignore
+  // it.
   virtual void launch(const Executable& executable, std::span<const BufferRef> operands,
                       int64_t extent0, Stream stream) = 0;
 

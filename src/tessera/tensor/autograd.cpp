@@ -34,13 +34,21 @@ std::vector<Value> gradients(const Tensor& loss, std::span<const Value> inputs) 
   return backward(std::span(&loss.value(), 1), std::span(&one, 1), inputs);
 }
 
+// Equal literals are one node, so a gradient with respect to one would count the uses of all.
+void check_has_data(const Value& input) {
+  for (const NodePtr& node : topological_order(std::span(&input, 1))) {
+    if (node->op == Op::leaf) return;
+  }
+  fail("grad: an input is made of literals alone, which stand for every equal one: detach() it");
+}
+
 uint64_t next_number() {
   static std::atomic<uint64_t> number{1};
   return number.fetch_add(1);
 }
 
-// Values built before the function ran that it used all the same are inputs too; otherwise the region
-// would reach back through them.
+// Values built before the function ran that it used all the same are inputs too; otherwise the
+// region would reach back through them.
 std::vector<Value> enter_captured(const std::vector<Value>& outputs, uint64_t first_id,
                                   uint64_t region) {
   std::unordered_map<Value, Value> entered;
@@ -67,6 +75,7 @@ std::vector<Tensor> grad(const Tensor& loss, std::span<const Tensor> inputs) {
     if (!is_float(values[i].dtype())) {
       fail("grad: expected a floating-point input, got ", values[i].dtype());
     }
+    check_has_data(values[i]);
     if (!result[i]) result[i] = graph::full(values[i].type(), 0);
   }
   return to_tensors(result);

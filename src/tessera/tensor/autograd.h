@@ -9,8 +9,9 @@
 
 namespace tessera {
 
-// ∂loss/∂input for each input, as tensors that can be differentiated again; zeros where the loss does
-// not depend on it. The loss has one element. Inputs may be any tensors, Var values included.
+// ∂loss/∂input for each input, as tensors that can be differentiated again; zeros where the loss
+// does not depend on it. The loss has one element. Inputs may be any tensors, Var values included,
+// that hold data: what is made of literals alone (zeros, full, arange) needs a detach() first.
 std::vector<Tensor> grad(const Tensor& loss, std::span<const Tensor> inputs);
 Tensor grad(const Tensor& loss, const Tensor& input);
 
@@ -25,9 +26,9 @@ using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tenso
 
 // forward(inputs) with a gradient of one's own: `vjp(inputs, outputs, output_grads)` returns one
 // gradient per input; an empty tensor stands for none.
-using TensorVjp = std::function<std::vector<Tensor>(
-    const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-    const std::vector<Tensor>& output_grads)>;
+using TensorVjp = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs,
+                                                    const std::vector<Tensor>& outputs,
+                                                    const std::vector<Tensor>& output_grads)>;
 std::vector<Tensor> custom_vjp(const TensorFunction& forward, const TensorVjp& vjp,
                                const std::vector<Tensor>& inputs);
 

@@ -12,8 +12,8 @@ namespace tessera {
 
 namespace {
 
-constexpr size_t kCapacity = 32;           // Programs kept per function
-constexpr int64_t kWarnCompilations = 8;   // the compilation that warns
+constexpr size_t kCapacity = 32;          // Programs kept per function
+constexpr int64_t kWarnCompilations = 8;  // the compilation that warns
 
 thread_local bool t_training = true;
 
@@ -41,11 +41,11 @@ std::string difference(const Signature& before, const Signature& now) {
 struct Instance {
   Signature signature;
   std::unique_ptr<Executor> executor;
-  std::vector<Buffer> externals;                       // input slots first
-  std::vector<std::shared_ptr<ValueSlot>> bound;       // keeps captured storage alive
+  std::vector<Buffer> externals;                  // input slots first
+  std::vector<std::shared_ptr<ValueSlot>> bound;  // keeps captured storage alive
   std::vector<std::shared_ptr<VarState>> assigned;
   std::vector<Type> output_types;
-  std::vector<std::shared_ptr<Storage>> outputs[2];    // by parity of the call
+  std::vector<std::shared_ptr<Storage>> outputs[2];  // by parity of the call
   int64_t calls = 0;
 };
 

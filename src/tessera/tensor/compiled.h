@@ -10,8 +10,8 @@
 //   for (…) Tensor loss = step(x, y);
 //
 // Vars read or assigned inside are bound; their storage is written in place. Other tensors the
-// function captures are bound as they are at the time of tracing. Whatever varies must be an input or
-// a Var: a number computed by the host inside the function is part of its structure.
+// function captures are bound as they are at the time of tracing. Whatever varies must be an input
+// or a Var: a number computed by the host inside the function is part of its structure.
 #pragma once
 
 #include <array>
@@ -39,8 +39,9 @@ class Compiled {
 
   explicit Compiled(Function function);
 
-  // Inputs are copied into the Program's own slots. Results stay valid for as long as they are held:
-  // the Program alternates between two sets of output buffers and leaves one alone that is in use.
+  // Inputs are copied into the Program's own slots. Results stay valid for as long as they are
+  // held: the Program alternates between two sets of output buffers and leaves one alone that is in
+  // use.
   std::vector<Tensor> operator()(std::span<const Tensor> inputs,
                                  std::span<const int64_t> statics = {}) const;
 
@@ -57,7 +58,8 @@ class Compiled {
   std::shared_ptr<State> state_;
 };
 
-// Training or evaluation: dropout and the like look at it, and it is part of what compile() keys on.
+// Training or evaluation: dropout and the like look at it, and it is part of what compile() keys
+// on.
 bool is_training();
 
 class ModeGuard {
@@ -97,7 +99,8 @@ class CompiledFunction {
  private:
   static_assert((std::is_same_v<std::remove_cvref_t<Inputs>, Tensor> && ...),
                 "compile: the function must take tensors");
-  static_assert(std::is_void_v<R> || std::is_same_v<R, Tensor> || std::is_same_v<R, std::vector<Tensor>>,
+  static_assert(std::is_void_v<R> || std::is_same_v<R, Tensor> ||
+                    std::is_same_v<R, std::vector<Tensor>>,
                 "compile: the function must return a Tensor, a std::vector<Tensor> or nothing");
 
   template <size_t... I>

@@ -7,7 +7,8 @@
 namespace tessera {
 
 struct DeviceContext {
-  explicit DeviceContext(Backend& backend_) : backend(backend_), allocator(backend_), exec(backend_) {}
+  explicit DeviceContext(Backend& backend_)
+      : backend(backend_), allocator(backend_), exec(backend_) {}
 
   Backend& backend;
   CachingAllocator allocator;

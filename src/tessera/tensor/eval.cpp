@@ -42,8 +42,8 @@ class ProgramCache {
       return it->second->second;
     }
     DeviceContext& device = device_context();
-    auto executor = std::make_shared<Executor>(
-        compile_graph(function, device.backend.target(), o), device.exec);
+    auto executor = std::make_shared<Executor>(compile_graph(function, device.backend.target(), o),
+                                               device.exec);
     detail::count_compilation();
     entries_.emplace_front(key, executor);
     index_[std::move(key)] = entries_.begin();

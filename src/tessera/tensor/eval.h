@@ -27,8 +27,8 @@ struct VarState {
   Value& writable_grad();
 };
 
-// What the current thread has assigned but not written, and the values that must be computed with the
-// next flush, because afterwards the parameters they need are gone.
+// What the current thread has assigned but not written, and the values that must be computed with
+// the next flush, because afterwards the parameters they need are gone.
 struct Pending {
   bool tracing = false;
   std::vector<std::shared_ptr<VarState>> assigned;
@@ -54,8 +54,8 @@ class TraceGuard {
 // Computes these values and everything pending. Throws inside a trace.
 void evaluate(std::span<const Value> values);
 
-// What a function reads: its graph with every evaluated value turned into a leaf, and the slot behind
-// each leaf (null: one of `inputs`). Throws when a leaf has no value.
+// What a function reads: its graph with every evaluated value turned into a leaf, and the slot
+// behind each leaf (null: one of `inputs`). Throws when a leaf has no value.
 struct Captured {
   GraphFunction function;
   std::vector<std::shared_ptr<ValueSlot>> slots;  // one per external

@@ -124,7 +124,8 @@ Tensor sum(const Tensor& x, const Dims& axes, bool keepdims) {
 }
 
 Tensor mean(const Tensor& x, const Dims& axes, bool keepdims) {
-  double count = 1;  // next to an extent of 0, the others may multiply to more than an integer holds
+  double count =
+      1;  // next to an extent of 0, the others may multiply to more than an integer holds
   for (const int64_t axis : normalize_axes("mean", axes, x.rank())) {
     count *= double(x.shape()[int(axis)]);
   }
@@ -153,7 +154,8 @@ Tensor reshape(const Tensor& x, Shape shape) {
     Shape rest = shape;
     rest.erase(unknown);
     const int64_t known = numel(rest);
-    if (known == 0 || x.numel() % known != 0) fail("reshape: cannot turn ", x.shape(), " into ", shape);
+    if (known == 0 || x.numel() % known != 0)
+      fail("reshape: cannot turn ", x.shape(), " into ", shape);
     shape[unknown] = x.numel() / known;
   }
   return Tensor(graph::reshape(x.value(), shape));
@@ -258,10 +260,12 @@ Tensor take(const Tensor& table, const Tensor& indices) {
 }
 
 Tensor dynamic_slice(const Tensor& x, const Tensor& start, int64_t axis, int64_t size) {
-  return Tensor(graph::dynamic_slice(x.value(), start.value(), axis_of("dynamic_slice", axis, x), size));
+  return Tensor(
+      graph::dynamic_slice(x.value(), start.value(), axis_of("dynamic_slice", axis, x), size));
 }
 
-Tensor dynamic_update_slice(const Tensor& x, const Tensor& update, const Tensor& start, int64_t axis) {
+Tensor dynamic_update_slice(const Tensor& x, const Tensor& update, const Tensor& start,
+                            int64_t axis) {
   return Tensor(graph::dynamic_update_slice(x.value(), update.value(), start.value(),
                                             axis_of("dynamic_update_slice", axis, x)));
 }

@@ -10,7 +10,7 @@
 namespace tessera {
 
 // Elementwise: one function per row of base/scalar_ops.def, of one or two operands.
-#define TESSERA_OPERANDS_1 const Tensor &a
+#define TESSERA_OPERANDS_1 const Tensor& a
 #define TESSERA_OPERANDS_2 const Tensor &a, const Tensor &b
 #define SCALAR_OP(name, arity, ...) Tensor name(TESSERA_OPERANDS_##arity);
 #include "tessera/base/scalar_ops.def"
@@ -76,10 +76,11 @@ Tensor scatter_add(const Tensor& x, const Tensor& index, const Tensor& source, i
 Tensor take(const Tensor& table, const Tensor& indices);
 // The slice of `size` at a 0-d integer `start` along `axis`; a start that leaves x is an error.
 Tensor dynamic_slice(const Tensor& x, const Tensor& start, int64_t axis, int64_t size);
-Tensor dynamic_update_slice(const Tensor& x, const Tensor& update, const Tensor& start, int64_t axis);
+Tensor dynamic_update_slice(const Tensor& x, const Tensor& update, const Tensor& start,
+                            int64_t axis);
 
-// Any ranks of at least 1: leading axes are batches and broadcast, a vector is a row on the left and
-// a column on the right.
+// Any ranks of at least 1: leading axes are batches and broadcast, a vector is a row on the left
+// and a column on the right.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 // Functions of networks -------------------------------------------------------------------------

@@ -9,7 +9,7 @@ namespace tessera {
 
 namespace {
 
-constexpr int64_t kEdge = 3;           // elements shown at each end of a long axis
+constexpr int64_t kEdge = 3;  // elements shown at each end of a long axis
 constexpr int64_t kSummarizeAbove = 1000;
 
 template <class T>

@@ -24,8 +24,8 @@ class Random {
   Tensor draw(const Shape& shape) const;
   Tensor take_counters(int64_t n) const;
 
-  // The counter as the host last knew it: outside a trace a draw then needs no read from the device,
-  // and keeps its numbers however long it stays unevaluated.
+  // The counter as the host last knew it: outside a trace a draw then needs no read from the
+  // device, and keeps its numbers however long it stays unevaluated.
   struct Mirror;
 
   Var key_, counter_;  // 0-d i64

@@ -16,13 +16,12 @@
 
 namespace tessera {
 
-// A literal in an expression with a Tensor. It takes the tensor's dtype, except that a fraction next
-// to an integer tensor makes the result f32.
+// A literal in an expression with a Tensor. It takes the tensor's dtype, except that a fraction
+// next to an integer tensor makes the result f32.
 class Scalar {
  public:
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Scalar(T value)
+  requires std::is_arithmetic_v<T> Scalar(T value)
       : real_(static_cast<double>(value)),
         integer_(std::integral<T> ? static_cast<int64_t>(value) : 0),
         is_integer_(std::integral<T>) {}
@@ -51,7 +50,7 @@ class Tensor {
   int rank() const { return shape().rank(); }
   int64_t size(int64_t axis) const;  // negative axes count from the end
   int64_t numel() const { return tessera::numel(shape()); }
-  const Value& value() const;        // throws when the handle is empty
+  const Value& value() const;  // throws when the handle is empty
 
   // Computes it now, so that later reads only read.
   const Tensor& eval() const;
@@ -114,16 +113,16 @@ Tensor tensor(const std::vector<T>& data) {
 
 // 0-d, and data rather than structure: giving another value later does not recompile anything.
 template <class T>
-  requires std::is_arithmetic_v<T>
-Tensor scalar(T value) {
+requires std::is_arithmetic_v<T> Tensor scalar(T value) {
   return Tensor::from_bytes(dtype_of<T>, {}, &value);
 }
 
 Tensor full(const Shape& shape, const Scalar& value, DType dtype = DType::f32);
 Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor ones(const Shape& shape, DType dtype = DType::f32);
-Tensor arange(int64_t n, DType dtype = DType::i64);               // 0, 1, …, n - 1
-Tensor iota(const Shape& shape, int64_t axis, DType dtype = DType::i64);  // the coordinate on `axis`
+Tensor arange(int64_t n, DType dtype = DType::i64);  // 0, 1, …, n - 1
+Tensor iota(const Shape& shape, int64_t axis,
+            DType dtype = DType::i64);  // the coordinate on `axis`
 
 // Reading ---------------------------------------------------------------------------------------
 

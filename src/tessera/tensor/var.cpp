@@ -51,8 +51,8 @@ void Var::assign(const Tensor& value) const {
   Pending& p = pending();
   Value next = value.value();
   if (state.pending && !p.tracing) {
-    // A loop that never reads must not grow without end: what was assigned before is written now, and
-    // the new value built on the storage instead of on its history.
+    // A loop that never reads must not grow without end: what was assigned before is written now,
+    // and the new value built on the storage instead of on its history.
     const Value before = state.pending;
     flush();
     next = substitute(std::span(&next, 1), {{before, state.committed()}})[0];
@@ -78,8 +78,8 @@ void Var::set_bytes(DType dtype, const void* data) const {
 void Var::set(const Scalar& value) const {
   const VarState& state = checked(state_);
   visit(state.type.dtype, [&]<class T>() {
-    const T element = value.is_integer() && std::is_integral_v<T> ? T(value.integer())
-                                                                  : T(value.real());
+    const T element =
+        value.is_integer() && std::is_integral_v<T> ? T(value.integer()) : T(value.real());
     const std::vector<uint8_t> bytes = [&] {
       const size_t n = size_t(tessera::numel(state.type.shape));
       std::vector<uint8_t> result(n * sizeof(T));

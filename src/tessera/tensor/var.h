@@ -3,8 +3,8 @@
 //
 // Assigning is lazy, as everything: the new value is computed, together with whatever else is
 // pending, at the next read or flush(), and written in place. A handle to the old value then throws
-// when it is read: "w: value was replaced by step 3, copy it first". A Var is a handle: copies share
-// the slot, which is how weights are tied. One Var must not be used from two threads at once.
+// when it is read: "w: value was replaced by step 3, copy it first". A Var is a handle: copies
+// share the slot, which is how weights are tied. One Var must not be used from two threads at once.
 #pragma once
 
 #include <memory>
@@ -36,8 +36,8 @@ class Var {
   // Replaces the value by one of the same shape and dtype.
   void assign(const Tensor& value) const;
 
-  // Overwrites the storage from host memory now; for what the host decides, such as a learning rate.
-  // Never recompiles anything.
+  // Overwrites the storage from host memory now; for what the host decides, such as a learning
+  // rate. Never recompiles anything.
   void set(const Scalar& value) const;  // every element
   void set_bytes(DType dtype, const void* data) const;
 
@@ -52,12 +52,13 @@ class Var {
   std::shared_ptr<VarState> state_;
 };
 
-// Has `value` computed with the next flush at the latest, so that it can still be read when a step has
-// replaced what it was computed from. backward() does this for its loss. Nothing to do in a trace.
+// Has `value` computed with the next flush at the latest, so that it can still be read when a step
+// has replaced what it was computed from. backward() does this for its loss. Nothing to do in a
+// trace.
 void keep_readable(const Tensor& value);
 
-// Computes and writes what assigns and keep_readable() have left pending in this thread. Inside a function
-// being compiled it does nothing: the assigns become part of the step.
+// Computes and writes what assigns and keep_readable() have left pending in this thread. Inside a
+// function being compiled it does nothing: the assigns become part of the step.
 void flush();
 
 }  // namespace tessera

@@ -1,0 +1,58 @@
+# The commands of a newcomer. Everything else is plain CMake: see CMakePresets.json.
+
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+# CMAKE_GENERATOR counts only for a fresh build folder, so an existing one keeps its generator.
+CONFIGURE = CMAKE_GENERATOR="$$(command -v ninja >/dev/null && echo Ninja || echo 'Unix Makefiles')" \
+  cmake --preset
+BUILD = cmake --build --parallel $(JOBS) --preset
+TEST = ctest --parallel $(JOBS) --preset
+# Kernels that randomise 32 bits of an address leave no room for the sanitizers' shadow memory.
+test-asan test-tsan: TEST := $$(setarch -R true 2>/dev/null && echo setarch -R) $(TEST)
+
+SOURCES = $(shell find src tests examples bench -name '*.cpp' -o -name '*.h' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: run test test-release test-asan test-tsan setup format tidy clean help
+
+run: setup
+	@$(CONFIGURE) release --log-level=WARNING
+	@$(BUILD) release --target spirals
+	@build/release/examples/spirals
+
+# Each stage runs even when one before it failed, so that one run shows everything.
+test: setup
+	@failed=; \
+	for stage in release asan tsan; do \
+	  echo "=== make test: $$stage"; \
+	  $(MAKE) --no-print-directory test-$$stage || failed="$$failed $$stage"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "=== make test: FAILED:$$failed"; exit 1; fi; \
+	echo "=== make test: passed: release, asan (address + undefined), tsan (threads)"
+
+test-release test-asan test-tsan: test-%: setup
+	@$(CONFIGURE) $* -DTESSERA_WERROR=ON --log-level=WARNING
+	@$(BUILD) $*
+	@$(TEST) $*
+
+setup:
+	@tools/setup
+
+format:
+	clang-format -i $(SOURCES)
+
+tidy: setup
+	@$(CONFIGURE) debug --log-level=WARNING
+	clang-tidy -p build/debug --quiet $(filter %.cpp,$(filter src/%,$(SOURCES)))
+
+clean:
+	rm -rf build
+
+help:
+	@echo 'make run       train a small network on two spirals and draw what it learnt'
+	@echo 'make test      all tests: release, then under address + undefined, then thread sanitizer'
+	@echo 'make test-release, test-asan, test-tsan   one of those stages'
+	@echo 'make setup     install what is missing (apt-get), nothing else'
+	@echo 'make format    clang-format over the sources'
+	@echo 'make tidy      clang-tidy over src/'
+	@echo 'make clean     remove build/'

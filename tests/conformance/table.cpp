@@ -1,0 +1,130 @@
+#include "conformance/table.h"
+
+#include <cmath>
+
+#include "conformance/cases.h"
+#include "tessera/graph/build.h"
+
+namespace tessera {
+
+namespace {
+
+// Ranks 0 to 4; extents 0, 1 and primes; the last two are longer than a vector and than a tile.
+const Shape kShapes[] = {{},        {0},          {1},          {7},      {3, 5},
+                         {5, 0, 2}, {1, 3, 1, 7}, {2, 3, 5, 7}, {31, 37}, {1031}};
+
+Row scalar(Op op, Domain a, Domain b, Exact exact) {
+  auto cases = [op, a, b](DType) {
+    std::vector<Case> result;
+    for (const Shape& shape : kShapes) {
+      std::vector<Input> inputs = {{shape, a}, {shape, b}};
+      inputs.resize(size_t(info(op).arity));
+      result.push_back({to_string(shape), inputs, [op](const std::vector<Value>& in) {
+                          return std::vector<Value>{Value{make_node(op, in), 0}};
+                        }});
+    }
+    return result;
+  };
+  return {op, [op](DType dtype) { return accepts(scalar_op(op), dtype); }, cases, exact};
+}
+
+Row scalar(Op op, Domain a, Exact exact) { return scalar(op, a, a, exact); }
+
+std::vector<Case> where_cases(DType) {
+  std::vector<Case> result;
+  for (const Shape& shape : kShapes) {
+    const Domain domain = {-2, 2};
+    result.push_back({to_string(shape),
+                      {{shape, domain, Element::boolean}, {shape, domain}, {shape, domain}},
+                      [](const std::vector<Value>& in) {
+                        return std::vector<Value>{graph::where(in[0], in[1], in[2])};
+                      },
+                      0});
+  }
+  return result;
+}
+
+bool any(DType) { return true; }
+bool number(DType dtype) { return dtype != DType::boolean; }
+bool floating(DType dtype) { return is_float(dtype); }
+bool only_f32(DType dtype) { return dtype == DType::f32; }
+
+constexpr Domain kPositive = {0.25, 4};
+constexpr Domain kApart = {-2, 2, Pick::apart};
+constexpr Domain kBetween = {-2, 2, Pick::between};
+
+// clang-format off
+std::vector<Row> table() {
+  return {
+    scalar(Op::neg,         kAround,            [](double a, double) { return -a; }),
+    scalar(Op::abs,         kApart,             [](double a, double) { return std::fabs(a); }),
+    scalar(Op::sign,        kApart,             [](double a, double) { return double(a > 0) - double(a < 0); }),
+    scalar(Op::exp,         {-4, 4},            [](double a, double) { return std::exp(a); }),
+    scalar(Op::log,         kPositive,          [](double a, double) { return std::log(a); }),
+    scalar(Op::sqrt,        kPositive,          [](double a, double) { return std::sqrt(a); }),
+    scalar(Op::rsqrt,       kPositive,          [](double a, double) { return std::pow(a, -0.5); }),
+    scalar(Op::sin,         {-8, 8},            [](double a, double) { return std::sin(a); }),
+    scalar(Op::cos,         {-8, 8},            [](double a, double) { return std::cos(a); }),
+    scalar(Op::tanh,        kAround,            [](double a, double) { return std::tanh(a); }),
+    scalar(Op::erf,         kAround,            [](double a, double) { return std::erf(a); }),
+    scalar(Op::sigmoid,     {-8, 8},            [](double a, double) { return std::exp(a) / (std::exp(a) + 1); }),
+    scalar(Op::floor,       kBetween,           [](double a, double) { return std::floor(a); }),
+    scalar(Op::is_finite,   kAround,            [](double a, double) { return double(std::isfinite(a)); }),
+    scalar(Op::logical_not, kAround,            [](double a, double) { return 1 - a; }),
+
+    scalar(Op::add,         kAround,            [](double a, double b) { return a + b; }),
+    scalar(Op::sub,         kAround,            [](double a, double b) { return a - b; }),
+    scalar(Op::mul,         kAround,            [](double a, double b) { return a * b; }),
+    scalar(Op::div,         kAround, kApart,    [](double a, double b) { return a / b; }),
+    scalar(Op::pow,         kPositive, kAround, [](double a, double b) { return std::pow(a, b); }),
+    scalar(Op::maximum,     kAround,            [](double a, double b) { return std::fmax(a, b); }),
+    scalar(Op::minimum,     kAround,            [](double a, double b) { return std::fmin(a, b); }),
+    scalar(Op::eq,          kCoarse,            [](double a, double b) { return double(a == b); }),
+    scalar(Op::ne,          kCoarse,            [](double a, double b) { return double(a != b); }),
+    scalar(Op::lt,          kCoarse,            [](double a, double b) { return double(a < b); }),
+    scalar(Op::le,          kCoarse,            [](double a, double b) { return double(a <= b); }),
+    scalar(Op::gt,          kCoarse,            [](double a, double b) { return double(a > b); }),
+    scalar(Op::ge,          kCoarse,            [](double a, double b) { return double(a >= b); }),
+    scalar(Op::logical_and, kAround,            [](double a, double b) { return a * b; }),
+    scalar(Op::logical_or,  kAround,            [](double a, double b) { return std::fmax(a, b); }),
+    {Op::where, any, where_cases},
+
+    {Op::leaf,                 any,      leaf_cases},
+    {Op::constant,             any,      constant_cases},
+    {Op::iota,                 number,   iota_cases},
+    {Op::uniform,              only_f32, uniform_cases},
+    {Op::cast,                 any,      cast_cases, nullptr, 0.25},
+    {Op::sum,                  number,   sum_cases},
+    {Op::max,                  any,      max_cases},
+    {Op::min,                  any,      min_cases},
+    {Op::argmax,               any,      argmax_cases},
+    {Op::reshape,              any,      reshape_cases},
+    {Op::permute,              any,      permute_cases},
+    {Op::expand,               any,      expand_cases},
+    {Op::slice,                any,      slice_cases},
+    {Op::pad,                  any,      pad_cases},
+    {Op::concat,               any,      concat_cases},
+    {Op::gather,               any,      gather_cases},
+    {Op::dynamic_slice,        any,      dynamic_slice_cases},
+    {Op::scatter_add,          number,   scatter_add_cases},
+    {Op::dynamic_update_slice, any,      dynamic_update_slice_cases},
+    {Op::matmul,               number,   matmul_cases},
+    {Op::stop_gradient,        any,      stop_gradient_cases, nullptr, kStep, true},
+    {Op::region_enter,         number,   region_cases},
+    {Op::region_exit,          number,   region_cases},
+    {Op::custom_vjp,           number,   custom_vjp_cases},
+    {Op::softmax,              floating, softmax_cases},
+    {Op::layer_norm,           floating, layer_norm_cases},
+    {Op::layer_norm_backward,  floating, layer_norm_backward_cases},
+  };
+}
+// clang-format on
+
+}  // namespace
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = table();
+  return all;
+}
+
+}  // namespace tessera
