@@ -75,8 +75,11 @@ std::vector<Tensor> grad(const Tensor& loss, std::span<const Tensor> inputs) {
     if (!is_float(values[i].dtype())) {
       fail("grad: expected a floating-point input, got ", values[i].dtype());
     }
-    check_has_data(values[i]);
-    if (!result[i]) result[i] = graph::full(values[i].type(), 0);
+    if (result[i]) {
+      check_has_data(values[i]);
+    } else {
+      result[i] = graph::full(values[i].type(), 0);
+    }
   }
   return to_tensors(result);
 }
