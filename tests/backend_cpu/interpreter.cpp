@@ -150,7 +150,7 @@ class Interpreter {
     for (size_t i = 0; i < ir_.insts.size(); ++i) {
       const IrInst& inst = ir_.insts[i];
       if (inst.kind == IrKind::reduce) {
-        registers[i] = {reduce(inst, registers[size_t(inst.args[0])])};
+        registers[i].assign(1, reduce(inst, registers[size_t(inst.args[0])]));
         continue;
       }
       const int64_t count = inst.level == IrLevel::row ? 1 : points;

@@ -54,13 +54,13 @@ KernelBuilder::KernelBuilder(Dims extents, int inner) {
 }
 
 int KernelBuilder::input(Array array) {
-  ir_.operands.push_back({array.dtype(), false});
+  ir_.add_operand(array.dtype(), false);
   arrays_.push_back(std::move(array));
   return int(arrays_.size()) - 1;
 }
 
 int KernelBuilder::output(DType dtype, int64_t count) {
-  ir_.operands.push_back({dtype, true});
+  ir_.add_operand(dtype, true);
   arrays_.emplace_back(dtype, count);
   if (dtype == DType::boolean) std::memset(arrays_.back().data(), 0, size_t(count));
   return int(arrays_.size()) - 1;

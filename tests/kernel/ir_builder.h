@@ -111,7 +111,7 @@ class IrBuilder {
   const IrInst& at(int i) const { return ir_.insts[size_t(i)]; }
 
   int operand(DType dtype, bool is_output) {
-    ir_.operands.push_back({dtype, is_output});
+    ir_.add_operand(dtype, is_output);
     return int(ir_.operands.size()) - 1;
   }
   IrInst load_inst(int operand, Dims strides, int64_t offset, IrLevel level) const {

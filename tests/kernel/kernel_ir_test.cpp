@@ -95,9 +95,7 @@ TEST(KernelKey, TellsEveryOtherFieldApart) {
       [](KernelIR& ir) { ir.inner = 0; },
       [](KernelIR& ir) { ir.operands[0].dtype = DType::f64; },
       [](KernelIR& ir) { ir.operands[0].is_output = true; },
-      [](KernelIR& ir) {
-        ir.operands.push_back({DType::f32, false});
-      },
+      [](KernelIR& ir) { ir.add_operand(DType::f32, false); },
       [](KernelIR& ir) { ir.insts[0].kind = IrKind::index; },
       [](KernelIR& ir) { ir.insts[0].level = IrLevel::row; },
       [](KernelIR& ir) { ir.insts[0].dtype = DType::f64; },

@@ -95,7 +95,8 @@ void explain(std::span<const std::string> words, std::ostream& out) {
     return;
   }
   check(arguments);
-  const ExplainModel& model = find_model(arguments.words.empty() ? "mlp" : arguments.words[0]);
+  const std::string name = arguments.words.empty() ? "mlp" : arguments.words[0];
+  const ExplainModel& model = find_model(name);
   const GraphFunction function = model.trace(arguments.has("--checkpoint"));
   std::ostringstream text;
   if (arguments.has("--dot")) {

@@ -81,8 +81,7 @@ class Emitter {
     const auto it = std::find(inputs.begin(), inputs.end(), key);
     if (it != inputs.end()) return int(it - inputs.begin());
     inputs.push_back(key);
-    kernel_.ir.operands.push_back(IrOperand{source_dtype(o), false});
-    return int(inputs.size()) - 1;
+    return kernel_.ir.add_operand(source_dtype(o), false);
   }
 
   IrInst load_inst(const Operand& o, const Dims& strides, int64_t offset) {
@@ -322,9 +321,8 @@ class Emitter {
     inst.level = row ? IrLevel::row : IrLevel::elem;
     inst.args[0] = registers_.at(i);
     inst.dtype = reg_dtype(inst.args[0]);
-    inst.operand = int(kernel_.ir.operands.size());
+    inst.operand = kernel_.ir.add_operand(x.types[0].dtype, true);
     inst.strides = level_strides(ordered(row_major_strides(x.types[0].shape)), inst.level);
-    kernel_.ir.operands.push_back(IrOperand{x.types[0].dtype, true});
     kernel_.outputs.emplace_back(i, 0);
     push(inst);
   }

@@ -103,6 +103,13 @@ std::string body_text(const IrInst& inst) {
 
 }  // namespace
 
+int KernelIR::add_operand(DType dtype, bool is_output) {
+  // Not push_back: gcc 13 takes its reallocation of so small a struct for an overflow.
+  operands.resize(operands.size() + 1);
+  operands.back() = {dtype, is_output};
+  return int(operands.size()) - 1;
+}
+
 bool KernelIR::is_map() const {
   return std::none_of(insts.begin(), insts.end(),
                       [](const IrInst& inst) { return inst.kind == IrKind::reduce; });

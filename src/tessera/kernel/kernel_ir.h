@@ -78,6 +78,7 @@ struct KernelIR {
   std::vector<IrOperand> operands;
   std::vector<IrInst> insts;
 
+  int add_operand(DType dtype, bool is_output);  // returns its index
   bool is_map() const;          // no reduce
   int64_t outer_count() const;  // points of the outer domain
   int64_t inner_count() const;  // points of the inner domain
