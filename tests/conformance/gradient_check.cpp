@@ -20,7 +20,7 @@ constexpr int kDirections = 2;
 // Random arrays. Where the row rounds its values, they are ±1, which every type holds exactly.
 class Draw {
  public:
-  explicit Draw(const Row& row) : seed_(1000000 + 1000 * int64_t(row.op)), exact_(row.step > 0.1) {}
+  explicit Draw(const Row& row) : seed_(first_seed(row.op) + 500000), exact_(row.step > 0.1) {}
 
   Array operator()(const Type& type) {
     Array array{type, uniform_data(numel(type.shape), -1, 1, seed_++), {}};

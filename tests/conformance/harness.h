@@ -39,6 +39,10 @@ enum class Unit : uint8_t { element, largest };  // whose last place errors are 
 // one is finite and the other is not.
 double error_in_ulps(const Array& actual, const Array& expected, Unit unit);
 
+// Where the random data of an op's row begins: by its name, so that a new op changes no other's
+// data.
+int64_t first_seed(Op op);
+
 // What error_in_ulps may give for one application of the row's op.
 double tolerance(const Row& row, const Case& c, DType result);
 
