@@ -63,6 +63,7 @@ std::vector<Row> table() {
     scalar(Op::log,         kPositive,          [](double a, double) { return std::log(a); }),
     scalar(Op::sqrt,        kPositive,          [](double a, double) { return std::sqrt(a); }),
     scalar(Op::rsqrt,       kPositive,          [](double a, double) { return std::pow(a, -0.5); }),
+    scalar(Op::reciprocal,  kPositive,          [](double a, double) { return std::pow(a, -1.0); }),
     scalar(Op::sin,         {-8, 8},            [](double a, double) { return std::sin(a); }),
     scalar(Op::cos,         {-8, 8},            [](double a, double) { return std::cos(a); }),
     scalar(Op::tanh,        kAround,            [](double a, double) { return std::tanh(a); }),

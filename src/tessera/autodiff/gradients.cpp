@@ -133,6 +133,7 @@ const GradientRow kRows[] = {
     {Op::log,     [](const Context& c) -> Grads { return {c.g() / c.in(0)}; }},
     {Op::sqrt,    [](const Context& c) -> Grads { return {c.g() / c.out() * 0.5}; }},
     {Op::rsqrt,   [](const Context& c) -> Grads { return {c.g() * c.out() * c.out() * c.out() * -0.5}; }},
+    {Op::reciprocal, [](const Context& c) -> Grads { return {-(c.g() * c.out() * c.out())}; }},
     {Op::sin,     [](const Context& c) -> Grads { return {c.g() * apply(Op::cos, c.in(0))}; }},
     {Op::cos,     [](const Context& c) -> Grads { return {-(c.g() * apply(Op::sin, c.in(0)))}; }},
     {Op::tanh,    [](const Context& c) -> Grads { return {c.g() * (-(c.out() * c.out()) + 1.0)}; }},
