@@ -56,6 +56,19 @@ TEST(Var, WorksForAllDtypes) {
   }
 }
 
+// A value that was assigned lies in the Var's storage, but is more than that storage.
+TEST(Var, AnAssignedValueSurvivesTheNextAssign) {
+  const Tensor x = tensor<float>({1, 2});
+  const Var w(zeros({2}), "w");
+  const Tensor doubled = x * 2;
+  w.assign(doubled);
+  flush();
+  w.assign(w.value() + 1);
+  flush();
+  EXPECT_EQ(doubled.to_vector<float>(), (std::vector<float>{2, 4}));
+  EXPECT_EQ(w.value().to_vector<float>(), (std::vector<float>{3, 5}));
+}
+
 TEST(VarError, SaysWhatWasExpected) {
   const Var w(zeros({2, 3}), "w");
   EXPECT_EQ(error_text([&] {

@@ -35,7 +35,10 @@ std::string structure_key(const GraphFunction& function) {
     numbers.emplace(leaf.node.get(), numbers.size());
     key.type(leaf.type());
   }
-  auto value = [&](const Value& v) { key.number(numbers.at(v.node.get()) * 8 + uint64_t(v.out)); };
+  auto value = [&](const Value& v) {
+    key.number(numbers.at(v.node.get()));
+    key.number(uint64_t(v.out));
+  };
   const std::vector<Value> roots = computed_values(function);
   for (const NodePtr& node : topological_order(roots)) {
     if (!numbers.emplace(node.get(), numbers.size()).second) continue;

@@ -43,6 +43,7 @@ std::vector<std::string> backend_names() {
 Backend& backend(std::string_view name) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
+  if (r.entries.empty()) fail("backend: none is registered: call tessera::init() first");
   const auto found = r.entries.find(name);
   if (found == r.entries.end()) {
     std::string known;

@@ -140,7 +140,7 @@ Captured capture(std::span<const Value> inputs, std::span<const Value> outputs,
   for (const auto& var : assigned) roots.push_back(var->pending);
   auto is_evaluated = [](const Node& node) {
     for (size_t i = 0; i < node.types.size(); ++i) {
-      if (!node.slot(int(i))) return false;
+      if (!value_slot(node, int(i))) return false;
     }
     return true;
   };

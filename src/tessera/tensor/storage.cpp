@@ -11,8 +11,10 @@ DeviceContext& device_context() {
   return *context;
 }
 
-std::shared_ptr<ValueSlot> value_slot(const Value& value) {
-  return std::static_pointer_cast<ValueSlot>(value.node->slot(value.out));
+std::shared_ptr<ValueSlot> value_slot(const Node& node, int out) {
+  auto slot = std::static_pointer_cast<ValueSlot>(node.slot(out));
+  if (slot && slot->is_stale() && node.op != Op::leaf) return nullptr;
+  return slot;
 }
 
 const Buffer& read_slot(const ValueSlot& slot) {

@@ -33,8 +33,13 @@ class ValueSlot : public Slot {
   bool is_stale() const { return storage->version.load() != version; }
 };
 
-// The slot of a value, or null when it has not been evaluated.
-std::shared_ptr<ValueSlot> value_slot(const Value& value);
+// The slot of a value, or null when it has to be computed: it never was, or it was left in the
+// storage of a Var that a later step has replaced. A leaf cannot be computed, so its slot may be
+// stale.
+std::shared_ptr<ValueSlot> value_slot(const Node& node, int out);
+inline std::shared_ptr<ValueSlot> value_slot(const Value& value) {
+  return value_slot(*value.node, value.out);
+}
 
 // The slot's buffer; throws when a step has replaced the value since.
 const Buffer& read_slot(const ValueSlot& slot);
