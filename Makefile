@@ -17,7 +17,7 @@ SOURCES = $(shell find src tests examples bench -name '*.cpp' -o -name '*.h' 2>/
 
 run: setup
 	@$(CONFIGURE) release --log-level=WARNING
-	@$(BUILD) release --target spirals
+	@$(BUILD) release --target spirals tessera_command
 	@build/release/examples/spirals
 
 # Each stage runs even when one before it failed, so that one run shows everything.

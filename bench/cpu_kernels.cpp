@@ -2,6 +2,7 @@
 // reductions as a share of the memory's speed, and the cost of a launch.
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -248,6 +249,9 @@ void bench_launch() {
 }  // namespace tessera
 
 int main() {
+  // Our own products beside oneDNN's, which gets its own threads; TESSERA_ONEDNN=1 measures what
+  // the backend does with it instead, and leaves the peer one thread.
+  setenv("TESSERA_ONEDNN", "0", 0);
   std::printf("%s\n", tessera::cpu_backend().target().description.c_str());
   tessera::bench_launch();
   tessera::bench_generated();

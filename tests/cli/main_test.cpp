@@ -28,7 +28,7 @@ TEST(Command, WrongUseExitsWithTwo) {
   expect_usage_error({}, "expected a command, got none");
   expect_usage_error({""}, "unknown command ''");
   expect_usage_error({"frobnicate"}, "unknown command 'frobnicate'");
-  expect_usage_error({"--frobnicate"}, "tessera: unknown option '--frobnicate'");
+  expect_usage_error({"--frobnicate"}, "unknown option '--frobnicate'");
   expect_usage_error({"--version", "explain"}, "expected a command before options");
 }
 

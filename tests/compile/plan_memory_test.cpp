@@ -71,6 +71,17 @@ TEST(PlanMemory, ReportCountsBytesOnce) {
   EXPECT_EQ(p.report.temporary_bytes, 0);
 }
 
+TEST(PlanMemory, ReportCountsWhatAnAccessTouches) {
+  const Value x = leaf({1000, 1000});
+  auto moved = [](const GraphFunction& f) { return planned(f).report.bytes_moved; };
+  const Value rows = slice(x, {0, 0}, {10, 1000}, {1, 1});
+  EXPECT_EQ(moved(function({x}, {rows + 1.0})), 2 * 10 * 1000 * 4);
+  EXPECT_EQ(moved(function({x}, {pad(rows, {1, 0}, {0, 0}, 0)})), (10 + 11) * 1000 * 4);
+  const Value index = leaf({7, 1000}, DType::i64);
+  EXPECT_EQ(moved(function({x, index}, {gather(x, index, 0)})), 7 * 1000 * (4 + 8 + 4));
+  EXPECT_EQ(moved(function({x}, {reduce(Op::sum, x, {1})})), (1000 * 1000 + 1000) * 4);
+}
+
 TEST(PlanMemory, PeakIsBrokenDown) {
   const Value x = leaf({64, 64});
   const Value a = matmul(x, x), b = matmul(a, x);
@@ -78,6 +89,15 @@ TEST(PlanMemory, PeakIsBrokenDown) {
   ASSERT_EQ(p.report.at_peak.size(), 2u);
   EXPECT_EQ(p.report.at_peak[0].label, "matmul f32(64, 64)");
   EXPECT_EQ(p.report.at_peak[0].bytes, 64 * 64 * 4);
+  std::vector<Value> products;
+  for (int i = 0; i < 12; ++i) products.push_back(matmul(x, x + double(i)));
+  Value all = products[0];
+  for (const Value& product : products) all = matmul(all, product);
+  const Report many = planned(function({x}, {all})).report;
+  int64_t listed = 0;
+  for (const MemoryItem& item : many.at_peak) listed += item.bytes;
+  EXPECT_LE(many.at_peak.size(), 9u);
+  EXPECT_LE(listed, many.temporary_bytes);
   const std::string text = to_string(p.report);
   for (const char* word : {"nodes", "kernels", "bytes moved", "copies", "at peak", "16.0 KiB"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << " in\n" << text;

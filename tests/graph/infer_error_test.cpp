@@ -276,7 +276,7 @@ const Case kMatmul[] = {
      [] {
        matmul(f32({3, 2, 2}), f32({4, 2, 2}));
      },
-     "matmul: shapes do not broadcast: (3,) and (4,)"},
+     "matmul: batch dimensions differ: (3, 2, 2) @ (4, 2, 2)"},
 };
 
 const Case kKernels[] = {

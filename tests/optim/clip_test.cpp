@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "optim/problem.h"
 #include "support/expect_error.h"
 
@@ -72,6 +74,22 @@ TEST(ClipGradNorm, ErrorsNameWhatIsWrong) {
             "clip_grad_norm: no parameter has a gradient: call backward(loss) first");
   EXPECT_EQ(error_text([&] { clip_grad_norm(pair.vars, 0); }),
             "clip_grad_norm: expected a norm above 0, got 0");
+}
+
+TEST(ClipGradNorm, AVarGivenTwiceIsClippedOnce) {
+  const Pair pair;
+  pair.set_gradients();
+  const std::vector<Var> vars{pair.a, pair.b, pair.a};
+  EXPECT_FLOAT_EQ(float(clip_grad_norm(vars, 1).item()), 5);
+  EXPECT_NEAR(pair.a.grad().item(), 0.6, 1e-6);
+}
+
+TEST(ClipGradNorm, ANormThatIsNotFiniteMakesEveryGradientNaN) {
+  const Pair pair;
+  backward(sum(1e25 * pair.a.value()) + sum(4 * pair.b.value()));  // the square overflows
+  clip_grad_norm(pair.vars, 1);
+  EXPECT_TRUE(std::isnan(pair.a.grad().item()));
+  EXPECT_TRUE(std::isnan(pair.b.grad().item()));
 }
 
 }  // namespace

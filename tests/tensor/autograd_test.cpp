@@ -303,5 +303,14 @@ TEST(Checkpoint, AnInputThatIsReturned) {
   EXPECT_EQ(to_doubles(grad(sum(both[0] * 5 + both[1]), x)), (Doubles{9}));
 }
 
+TEST(Backward, ALossOfReplacedParametersSaysSo) {
+  const Var w(tensor<float>({1, 2}), "w");
+  const Tensor loss = sum(w.value() * w.value());
+  auto step = compile([&] { w.assign(w.value() + 1); });
+  step();
+  const std::string text = error_text([&] { backward(loss); });
+  EXPECT_TRUE(text.starts_with("w: value was replaced by step ")) << text;
+}
+
 }  // namespace
 }  // namespace tessera

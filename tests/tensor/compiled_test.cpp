@@ -106,6 +106,7 @@ TEST(Compiled, TakesLazyInputsAndReturnsInputsAndConstants) {
   EXPECT_EQ(y[2].to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
   EXPECT_EQ(y[2].shape(), (Shape{3, 2}));
   EXPECT_EQ(y[3].to_vector<float>(), (std::vector<float>{1, 1}));
+  EXPECT_EQ(y[4].to_vector<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
 }
 
 TEST(Compiled, GradientsOfATraceDoNotMixWithThoseOutside) {
@@ -119,16 +120,22 @@ TEST(Compiled, GradientsOfATraceDoNotMixWithThoseOutside) {
   EXPECT_EQ(w.grad().item(), 5);
 }
 
-TEST(Compiled, ProfileHasARowPerInstruction) {
-  auto f = compile([](const Tensor& x) { return matmul(x, x) + 1; });
+TEST(Compiled, ProfileAddsUpOverShapesAndCalls) {
+  const Compiled f([](std::span<const Tensor> in, std::span<const int64_t> layers) {
+    Tensor y = in[0];
+    for (int64_t i = 0; i < layers[0]; ++i) y = exp(matmul(y, in[0]));
+    return std::vector<Tensor>{y};
+  });
   Profile profile;
   f.set_profile(&profile);
-  f(ones({8, 8}));
-  f(ones({8, 8}));
+  const Tensor x = zeros({8, 8});
+  for (const int64_t layers : {1, 3, 3}) f(std::span(&x, 1), std::span(&layers, 1));
   f.set_profile(nullptr);
-  ASSERT_EQ(profile.rows.size(), f.program().instructions.size());
+  ASSERT_EQ(profile.rows.size(), 2u);
+  EXPECT_EQ(profile.rows[0].label, "matmul");
+  EXPECT_EQ(profile.rows[1].label, "exp");
   for (const Profile::Row& row : profile.rows) {
-    EXPECT_EQ(row.calls, 2);
+    EXPECT_EQ(row.calls, 7);
     EXPECT_GT(row.nanoseconds, 0);
   }
 }
@@ -164,6 +171,22 @@ TEST(CompiledError, WhatATraceCannotDo) {
             "compile: the function has not been called yet");
   // A failed trace leaves nothing pending.
   EXPECT_EQ(w.value().item(), 1);
+}
+
+TEST(CompiledError, WhatCanFailRunsBeforeWhatIsWritten) {
+  const Var w(tensor<float>({1, 2}), "w");
+  const Tensor before = w;
+  const Tensor table = tensor<float>({5, 6});
+  auto step = compile([&](const Tensor& index) {
+    w.assign(w.value() + 1);  // does not need the index
+    return gather(table, index, 0);
+  });
+  EXPECT_NE(error_text([&] { step(tensor<int64_t>({9})); }), "");
+  EXPECT_EQ(w.value().to_vector<float>(), (std::vector<float>{1, 2}));
+  // The step failed on its way; an old handle does not vouch for what it had written by then.
+  EXPECT_NE(error_text([&] { before.to_vector<float>(); }), "");
+  EXPECT_EQ(step(tensor<int64_t>({1})).item(), 6);
+  EXPECT_EQ(w.value().to_vector<float>(), (std::vector<float>{2, 3}));
 }
 
 TEST(CompiledError, AFailedStepLeavesVarsAlone) {

@@ -1,11 +1,14 @@
 // Functions of networks against plain loops in f64.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <cmath>
 #include <numbers>
 
 #include "support/expect_error.h"
 #include "support/reference.h"
+#include "tessera/tensor/autograd.h"
 #include "tessera/tensor/ops.h"
 
 namespace tessera {
@@ -129,6 +132,31 @@ TEST(Network, CrossEntropy) {
        x[4]});
   EXPECT_EQ(error_text([&] { cross_entropy(logits, arange(2)); }),
             "cross_entropy: expected logits (…, C) and targets (…), got (2, 3, 5) and (2,)");
+}
+
+TEST(Network, NonFiniteValuesStayVisible) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  const std::vector<float> y = relu(tensor<float>({nan, -1, 2, inf, -inf})).to_vector<float>();
+  EXPECT_TRUE(std::isnan(y[0]));
+  EXPECT_EQ((std::vector<float>(y.begin() + 1, y.end())), (std::vector<float>{0, 2, inf, 0}));
+  EXPECT_EQ(logsumexp(tensor<float>({-inf, -inf})).item(), -inf);
+  EXPECT_EQ(logsumexp(tensor<float>({inf, 0})).item(), inf);
+  EXPECT_NEAR(logsumexp(tensor<float>({1000, 1000})).item(), 1000 + std::log(2.0), 1e-3);
+}
+
+TEST(Network, MeansOfHalfTypesDoNotOverflow) {
+  const Tensor many = cast(ones({100000}), DType::f16);
+  EXPECT_EQ(mean(many).item(), 1);
+  EXPECT_EQ(mean(many).dtype(), DType::f16);
+  EXPECT_EQ(mean(full({7}, 7)).item(), 7);
+}
+
+TEST(Network, APowerOfZeroIsFlatAtZero) {
+  const Tensor x = tensor<float>({0, 2});
+  EXPECT_EQ(grad(sum(pow(x, 0)), x).to_vector<float>(), (std::vector<float>{0, 0}));
+  Tensor slope = sum(pow(x, 2));
+  for (int order = 0; order < 3; ++order) slope = sum(grad(slope, x));
+  EXPECT_EQ(slope.item(), 0);
 }
 
 }  // namespace

@@ -294,7 +294,7 @@ TEST(Matmul, Errors) {
   EXPECT_EQ(error_text([] {
               matmul(ones({2, 3, 4}), ones({5, 4, 2}));
             }),
-            "matmul: shapes do not broadcast: (2,) and (5,)");
+            "matmul: batch dimensions differ: (2, 3, 4) @ (5, 4, 2)");
   EXPECT_EQ(error_text([] {
               matmul(scalar(1.0f), ones({2, 2}));
             }),

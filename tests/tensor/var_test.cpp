@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "support/expect_error.h"
 #include "tessera/tessera.h"
 
@@ -67,6 +69,32 @@ TEST(Var, AnAssignedValueSurvivesTheNextAssign) {
   flush();
   EXPECT_EQ(doubled.to_vector<float>(), (std::vector<float>{2, 4}));
   EXPECT_EQ(w.value().to_vector<float>(), (std::vector<float>{3, 5}));
+}
+
+TEST(VarError, AssignsOfAnotherThreadMustBeWrittenThere) {
+  const Var w(scalar(1.0f), "w"), v(scalar(1.0f), "v");
+  std::thread([&] {
+    w.assign(w.value() + 1);
+    v.assign(v.value() + 1);
+    flush();
+    w.assign(w.value() + 1);
+  }).join();
+  EXPECT_EQ(v.value().item(), 2);
+  const std::string text = "Var: 'w' was assigned in another thread: flush() there first";
+  EXPECT_EQ(error_text([&] { w.value(); }), text);
+  EXPECT_EQ(error_text([&] { w.assign(scalar(0.0f)); }), text);
+}
+
+TEST(VarError, LiteralsMustFit) {
+  const Tensor u = tensor<uint8_t>({1, 2}), i = tensor<int8_t>({1, 2});
+  EXPECT_EQ(error_text([&] { lt(u, u) == (u < -1); }), "literal: -1 does not fit u8");
+  EXPECT_EQ(error_text([&] { sum(i + 1000); }), "literal: 1000 does not fit i8");
+  EXPECT_EQ(error_text([&] { full({2}, 0.5, DType::i32); }), "literal: 0.5 does not fit i32");
+  EXPECT_EQ(error_text([&] { full({2}, 2, DType::boolean); }), "literal: 2 does not fit bool");
+  EXPECT_EQ(error_text([&] { Var(u, "u").set(256); }), "literal: 256 does not fit u8");
+  EXPECT_EQ(error_text([&] { full({}, 1e30, DType::i64); }), "literal: 1e+30 does not fit i64");
+  EXPECT_EQ((u + 255).to_vector<uint8_t>(), (std::vector<uint8_t>{0, 1}));  // sums wrap
+  EXPECT_EQ((u + 0.5).to_vector<float>(), (std::vector<float>{1.5f, 2.5f}));
 }
 
 TEST(VarError, SaysWhatWasExpected) {

@@ -34,7 +34,10 @@ Grads pow_grad(const Context& c) {
   const Value &a = c.in(0), &b = c.in(1);
   const Value positive = apply(Op::gt, a, zeros_like(a));
   const Value log_a = apply(Op::log, where(positive, a, full(a.type(), 1)));
-  return {c.g() * b * apply(Op::pow, a, b + -1.0), c.g() * c.out() * log_a};
+  // x⁰ is constant also at 0, where 0 · 0⁻¹ would say NaN.
+  const Value slope = b * apply(Op::pow, a, b + -1.0);
+  const Value da = where(apply(Op::eq, b, zeros_like(b)), zeros_like(a), slope);
+  return {c.g() * da, c.g() * c.out() * log_a};
 }
 
 Grads permute_grad(const Context& c) {

@@ -21,7 +21,7 @@ constexpr Option kOptions[] = {
     {"--text", "", "graph, kernels and report as text (the default)"},
     {"--dot", "", "the graph alone, for Graphviz"},
     {"--kernels", "ir|cuda|opencl", "kernels as KernelIR (the default) or as source"},
-    {"--checkpoint", "", "compute blocks again for the gradient, which saves memory"},
+    {"--checkpoint", "", "compute blocks again for the gradient instead of keeping them"},
     {"--no-fuse", "", "one kernel per operation"},
     {"-o", "FILE", "write to FILE instead of standard output"},
     {"--help", "", "this text"},

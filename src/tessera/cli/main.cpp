@@ -41,7 +41,7 @@ void run_command(std::span<const std::string> words, std::ostream& out) {
   const auto command = std::ranges::find(kCommands, words[0], &Command::name);
   if (command != std::end(kCommands)) return command->run(words.subspan(1), out);
   if (words[0][0] != '-') throw UsageError("unknown command '" + words[0] + "'");
-  const Arguments arguments = parse_arguments("tessera", kOptions, words);
+  const Arguments arguments = parse_arguments("", kOptions, words);
   if (!arguments.words.empty()) throw UsageError("expected a command before options");
   if (arguments.has("--help")) out << usage();
   if (arguments.has("--version")) out << "tessera " << version() << "\n";

@@ -49,30 +49,32 @@ class Parser {
     const bool attached = equals != std::string_view::npos;
     const std::string_view name = word.substr(0, equals);
     const auto option = std::ranges::find(table_, name, &Option::name);
-    if (option == table_.end()) usage_error(command_, ": unknown option '", name, "'");
+    if (option == table_.end()) usage_error(prefix(), "unknown option '", name, "'");
     std::string value;
     if (option->value.empty()) {
-      if (attached) usage_error(command_, ": ", name, " takes no value");
+      if (attached) usage_error(prefix(), name, " takes no value");
     } else {
       if (!attached && next_ == words_.size()) {
-        usage_error(command_, ": ", name, " expects ", option->value, ", got nothing");
+        usage_error(prefix(), name, " expects ", option->value, ", got nothing");
       }
       value = attached ? std::string(word.substr(equals + 1)) : words_[next_++];
       check_value(*option, value);
     }
     if (!result_.options.emplace(name, value).second) {
-      usage_error(command_, ": ", name, " is given twice");
+      usage_error(prefix(), name, " is given twice");
     }
   }
 
   void check_value(const Option& option, const std::string& value) const {
     const bool is_list = option.value.find('|') != std::string_view::npos;
     if (value.empty() || (is_list && !is_choice(option.value, value))) {
-      usage_error(command_, ": ", option.name, " expects ", option.value, ", got '", value, "'");
+      usage_error(prefix(), option.name, " expects ", option.value, ", got '", value, "'");
     }
   }
 
-  std::string_view command_;
+  std::string prefix() const { return command_.empty() ? "" : cat(command_, ": "); }
+
+  std::string_view command_;  // in front of errors; empty: the program itself
   std::span<const Option> table_;
   std::span<const std::string> words_;
   size_t next_ = 0;

@@ -24,8 +24,8 @@ struct CompileOptions {
 Program compile_graph(const GraphFunction& function, const Target& target,
                       const CompileOptions& options = {});
 
-// Equal keys mean equal Programs: the graph's structure, with leaves and regions numbered by first
-// appearance. Needs no compilation.
+// Equal keys mean equal Programs: the graph's structure and scopes, with leaves and regions
+// numbered by first appearance. Needs no compilation.
 std::string structure_key(const GraphFunction& function);
 
 }  // namespace tessera

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/compile/collapse.h"
+
 namespace tessera {
 
 namespace {
@@ -29,7 +31,7 @@ class Emitter {
       if (stored_[size_t(member)]) emit_store(member);
     }
     ir.name = kernel_name();
-    collapse();
+    collapse(ir);
     return std::move(kernel_);
   }
 
@@ -325,90 +327,6 @@ class Emitter {
     inst.strides = level_strides(ordered(row_major_strides(x.types[0].shape)), inst.level);
     kernel_.outputs.emplace_back(i, 0);
     push(inst);
-  }
-
-  // Merges neighbouring dimensions through which every access moves evenly, so that loops are long
-  // and few; the border between outer and inner dimensions stays.
-  void collapse() {
-    KernelIR& ir = kernel_.ir;
-    for (int i = ir.extents.rank() - 1; i >= 0; --i) {
-      if (ir.extents[i] == 1) drop_dimension(i);
-    }
-    for (int i = ir.extents.rank() - 2; i >= 0; --i) {
-      if (i + 1 == ir.inner && !is_map()) continue;
-      if (can_merge(i)) merge(i);
-    }
-    if (is_map()) {
-      if (ir.extents.empty()) append_dimension(0);
-      ir.inner = ir.extents.rank() - 1;
-    } else if (ir.extents.rank() == ir.inner) {
-      append_dimension(ir.inner);  // every folded axis had extent 1
-    }
-  }
-
-  static bool has_strides(const IrInst& inst) {
-    return inst.kind == IrKind::load || inst.kind == IrKind::store || inst.kind == IrKind::index;
-  }
-
-  void drop_dimension(int d) {
-    KernelIR& ir = kernel_.ir;
-    for (IrInst& inst : ir.insts) {
-      if (inst.masked) {
-        // The one coordinate is 0; outside the mask the dimension must stay to say so.
-        if (inst.low[d] > 0 || inst.high[d] < 1) return;
-      }
-    }
-    ir.extents.erase(d);
-    if (d < ir.inner) --ir.inner;
-    for (IrInst& inst : ir.insts) {
-      if (has_strides(inst)) inst.strides.erase(d);
-      if (inst.masked) {
-        inst.low.erase(d);
-        inst.high.erase(d);
-      }
-    }
-  }
-
-  bool can_merge(int d) const {
-    const KernelIR& ir = kernel_.ir;
-    for (const IrInst& inst : ir.insts) {
-      if (has_strides(inst) && inst.strides[d] != inst.strides[d + 1] * ir.extents[d + 1]) {
-        return false;
-      }
-      if (!inst.masked) continue;
-      for (const int k : {d, d + 1}) {
-        if (inst.low[k] > 0 || inst.high[k] < ir.extents[k]) return false;
-      }
-    }
-    return true;
-  }
-
-  void merge(int d) {
-    KernelIR& ir = kernel_.ir;
-    for (IrInst& inst : ir.insts) {
-      if (has_strides(inst)) inst.strides.erase(d);
-      if (inst.masked) {
-        inst.low.erase(d);
-        inst.high.erase(d);
-        inst.low[d] = 0;
-        inst.high[d] = ir.extents[d] * ir.extents[d + 1];
-      }
-    }
-    ir.extents[d + 1] *= ir.extents[d];
-    ir.extents.erase(d);
-    if (d < ir.inner) --ir.inner;
-  }
-
-  void append_dimension(int at) {
-    KernelIR& ir = kernel_.ir;
-    ir.extents.insert(at, 1);
-    for (IrInst& inst : ir.insts) {
-      if (has_strides(inst)) inst.strides.insert(at, 0);
-      if (inst.masked) {
-        inst.low.insert(at, 0);
-        inst.high.insert(at, 1);
-      }
-    }
   }
 
   const std::vector<Instance>& list_;

@@ -27,7 +27,7 @@ namespace {
 
 // Bounds on one kernel: beyond them compile time and register pressure grow, and nothing is gained.
 constexpr size_t kMaxMembers = 64;
-constexpr size_t kMaxOperands = 48;
+constexpr size_t kMaxReads = 96;
 constexpr int kMaxVisits = 2000;  // of one search for a cycle; giving up means "do not fuse"
 
 bool is_generated(Op op) {
@@ -195,11 +195,17 @@ class Grouper {
     return true;
   }
 
+  // Reads of all members, whether from memory or from a register.
+  size_t count_reads(const Group& group) const {
+    size_t reads = 0;
+    for (const int member : group.members) reads += inst(member).inputs.size();
+    return reads;
+  }
+
   bool has_room(int i, int g) {
     const Group& group = at(g).group;
-    size_t operands = inst(i).inputs.size() + 1;
-    for (const int member : group.members) operands += inst(member).inputs.size();
-    return group.members.size() < kMaxMembers && operands <= 2 * kMaxOperands;
+    return group.members.size() < kMaxMembers &&
+           count_reads(group) + inst(i).inputs.size() <= kMaxReads;
   }
 
   void apply(int i, int g, const Placement& p) {
@@ -241,6 +247,7 @@ class Grouper {
     if (!b.generated || a.domain != b.domain) return;
     if (a.axes != b.axes && !a.axes.empty() && !b.axes.empty()) return;
     if (a.members.size() + b.members.size() > kMaxMembers) return;
+    if (count_reads(a) + count_reads(b) > kMaxReads) return;
     const Placement p{a.domain, a.axes.empty() ? b.axes : a.axes, bool(row_[size_t(i)]), false};
     for (const int user : b.members) {
       if (!readable(i, user, p, row_[size_t(user)])) return;

@@ -51,6 +51,7 @@ std::string structure_key(const GraphFunction& function) {
     key.number(uint64_t(node->op) | uint64_t(node->attrs.dtype) << 8 |
                uint64_t(node->inputs().size()) << 16);
     key.number(bits);
+    key.number(node->scope);  // errors and profiles of a Program name it
     key.number(uint64_t(node->attrs.axis));
     key.dims(node->attrs.a);
     key.dims(node->attrs.b);

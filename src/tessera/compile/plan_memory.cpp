@@ -8,7 +8,7 @@ namespace tessera {
 
 namespace {
 
-constexpr int64_t kPeakItems = 8;  // temporaries named in the report
+constexpr size_t kPeakItems = 8;  // temporaries named in the report
 
 // Offsets inside one growing arena: the smallest free gap that fits, neighbours merged on release.
 class Arena {
@@ -205,10 +205,18 @@ class Planner {
     std::sort(at_peak_.begin(), at_peak_.end(), [this](int a, int b) {
       return graph_.buffers[size_t(a)].bytes > graph_.buffers[size_t(b)].bytes;
     });
-    for (const int b : at_peak_) {
-      if (int64_t(report.at_peak.size()) == kPeakItems) break;
-      report.at_peak.push_back({cat(label_[size_t(b)], " ", graph_.buffers[size_t(b)].type),
-                                graph_.buffers[size_t(b)].bytes});
+    int64_t others = 0;
+    for (size_t i = 0; i < at_peak_.size(); ++i) {
+      const PlannedBuffer& buffer = graph_.buffers[size_t(at_peak_[i])];
+      if (i < kPeakItems) {
+        report.at_peak.push_back(
+            {cat(label_[size_t(at_peak_[i])], " ", buffer.type), buffer.bytes});
+      } else {
+        others += buffer.bytes;
+      }
+    }
+    if (at_peak_.size() > kPeakItems) {
+      report.at_peak.push_back({cat(at_peak_.size() - kPeakItems, " more"), others});
     }
     for (const auto& assign : graph_.assigns) report.donated += assign.buffer == assign.external;
     report.kernels = int(program_.instructions.size());
@@ -218,20 +226,45 @@ class Planner {
     }
   }
 
-  // Elements an operand touches, each once: a broadcast reads its source, not its repetitions.
-  static int64_t bytes_moved(const Instruction& instruction) {
+  // Bytes that an instruction reads and writes, each once: a broadcast reads its source, not its
+  // repetitions.
+  int64_t bytes_moved(const Instruction& instruction) const {
     int64_t bytes = 0;
     for (size_t i = 0; i < instruction.call.operands.size(); ++i) {
       if (instruction.buffers[i] < 0) continue;
       const OperandView& operand = instruction.call.operands[i];
-      int64_t elements = 1;
-      for (int d = 0; d < operand.view.shape.rank(); ++d) {
-        if (operand.view.strides[d] != 0 || operand.view.shape[d] == 0)
-          elements *= operand.view.shape[d];
-      }
-      bytes += elements * size_of(operand.dtype);
+      const int64_t elements = instruction.call.ir
+                                   ? elements_touched(*instruction.call.ir, int(i))
+                                   : elements_touched(operand.view.shape, operand.view.strides);
+      const int64_t most = graph_.buffers[size_t(instruction.buffers[i])].bytes;
+      bytes += std::min(elements * size_of(operand.dtype), most);
     }
     return bytes;
+  }
+
+  static int64_t elements_touched(const Dims& extents, const Dims& strides) {
+    int64_t elements = 1;
+    for (int d = 0; d < extents.rank(); ++d) {
+      if (strides[d] != 0 || extents[d] == 0) elements *= extents[d];
+    }
+    return elements;
+  }
+
+  // Several accesses of one operand mostly touch the same elements: the widest counts.
+  static int64_t elements_touched(const KernelIR& ir, int operand) {
+    int64_t most = 0;
+    for (const IrInst& inst : ir.insts) {
+      const bool access = inst.kind == IrKind::load || inst.kind == IrKind::store;
+      if (!access || inst.operand != operand) continue;
+      Dims extents = ir.extents;
+      for (int d = 0; inst.masked && d < extents.rank(); ++d) {
+        const int64_t low = std::max<int64_t>(inst.low[d], 0);
+        extents[d] = std::max<int64_t>(std::min(inst.high[d], extents[d]) - low, 0);
+      }
+      const Dims strides = inst.indexed ? Dims::filled(extents.rank(), 1) : inst.strides;
+      most = std::max(most, elements_touched(extents, strides));
+    }
+    return most;
   }
 
   const KernelGraph& graph_;

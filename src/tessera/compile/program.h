@@ -63,7 +63,7 @@ struct Report {
   int rematerialized = 0;   // instances computed again
   int64_t bytes_moved = 0;  // read and written by all kernels
   int64_t external_bytes = 0, output_bytes = 0;
-  int64_t temporary_bytes = 0;      // the arena: peak of all temporaries alive at once
+  int64_t temporary_bytes = 0;      // the arena: holds all temporaries alive at once, gaps included
   std::vector<MemoryItem> at_peak;  // temporaries alive at the peak, largest first
 };
 

@@ -7,6 +7,13 @@ namespace tessera {
 
 namespace {
 
+// Whether bad data can make it fail: it reads or writes where data say.
+bool may_throw(const KernelNode& node) {
+  if (!node.call.ir) return node.in_place;  // the update ops
+  const auto& insts = node.call.ir->insts;
+  return std::any_of(insts.begin(), insts.end(), [](const IrInst& i) { return i.indexed; });
+}
+
 constexpr int kLookahead = 64;  // ready kernels looked at for one that frees memory
 
 class Scheduler {
@@ -38,7 +45,10 @@ class Scheduler {
   // follow that order, so they close no cycle.
   void donate() {
     std::vector<char> writes(graph_.kernels.size(), 0);
-    for (const auto& assign : graph_.assigns) writes[size_t(producer_[size_t(assign.buffer)])] = 1;
+    for (const auto& assign : graph_.assigns) {
+      const int writer = producer_[size_t(assign.buffer)];
+      if (writer >= 0) writes[size_t(writer)] = 1;  // else nobody computes it: it has no elements
+    }
     const std::vector<int> order = list_schedule([&](const std::set<std::pair<int, int>>& ready) {
       for (const auto& entry : ready) {
         if (!writes[size_t(entry.second)]) return entry;
@@ -47,12 +57,22 @@ class Scheduler {
     });
     std::vector<int> position(order.size());
     for (size_t i = 0; i < order.size(); ++i) position[size_t(order[i])] = int(i);
+    std::vector<int> throwing;
+    for (size_t k = 0; k < graph_.kernels.size(); ++k) {
+      if (may_throw(graph_.kernels[k])) throwing.push_back(int(k));
+    }
     for (auto& assign : graph_.assigns) {
       const int writer = producer_[size_t(assign.buffer)];
+      if (writer < 0) continue;
       if (graph_.buffers[size_t(assign.buffer)].kind != BufferKind::temporary) continue;
       if (!can_donate(assign.external, assign.buffer, writer, position)) continue;
       for (const int reader : readers_[size_t(assign.external)]) {
         if (reader != writer) graph_.after[size_t(writer)].push_back(reader);
+      }
+      // A step that fails on its data should fail before it has replaced anything.
+      for (const int k : throwing) {
+        const bool before = position[size_t(k)] < position[size_t(writer)];
+        if (before) graph_.after[size_t(writer)].push_back(k);
       }
       rename(assign.buffer, assign.external);
       assign.buffer = assign.external;

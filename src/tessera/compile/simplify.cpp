@@ -145,10 +145,7 @@ Simplified simplify_node(const NodePtr& node, const Inputs& in) {
       }
       return {};
     case Op::pad:
-    case Op::dynamic_slice:
-      // Same extents: nothing was added, or the only start in range is 0. A start out of range is
-      // still an error, so a dynamic_slice stays.
-      if (node->op == Op::pad && node->types[0] == in[0].type()) return in[0];
+      if (node->types[0] == in[0].type()) return in[0];
       return {};
     case Op::concat:
       if (in.size() == 1) return in[0];

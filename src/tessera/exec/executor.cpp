@@ -27,6 +27,14 @@ std::string where(const Instruction& instruction) {
 
 }  // namespace
 
+void Profile::add(const std::string& label, const std::string& scope, int64_t nanoseconds) {
+  auto row = std::find_if(rows.begin(), rows.end(),
+                          [&](const Row& r) { return r.label == label && r.scope == scope; });
+  if (row == rows.end()) row = rows.insert(row, {label, scope});
+  ++row->calls;
+  row->nanoseconds += nanoseconds;
+}
+
 int64_t ExecContext::arena_bytes() const {
   const std::lock_guard lock(run_mutex_);
   return arena_ ? arena_->bytes : 0;
@@ -81,11 +89,6 @@ void Executor::run(std::span<const Buffer> externals, std::span<const Buffer> ou
   bases_[0] = {context_.arena_->handle, 0};
   for (size_t i = 0; i < externals.size(); ++i) bases_[1 + i] = ref(externals[i]);
   for (size_t i = 0; i < outputs.size(); ++i) bases_[1 + externals.size() + i] = ref(outputs[i]);
-  if (profile != nullptr && profile->rows.empty()) {
-    for (const Instruction& instruction : program_.instructions) {
-      profile->rows.push_back({instruction.label, scope_path(instruction.scope)});
-    }
-  }
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (profile == nullptr) {
       launch(i);
@@ -95,9 +98,9 @@ void Executor::run(std::span<const Buffer> externals, std::span<const Buffer> ou
     launch(i);
     context_.backend().synchronize({});
     const auto end = std::chrono::steady_clock::now();
-    Profile::Row& row = profile->rows[i];
-    ++row.calls;
-    row.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count();
+    const Instruction& instruction = program_.instructions[i];
+    profile->add(instruction.label, scope_path(instruction.scope),
+                 std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
   }
 }
 

@@ -31,13 +31,15 @@ class ExecContext {
   std::shared_ptr<Memory> arena_;
 };
 
-// Wall time of each instruction, summed over runs.
+// Wall time by kernel and scope, summed over runs; any number of Programs may add to one.
 struct Profile {
   struct Row {
     std::string label, scope;
     int64_t calls = 0, nanoseconds = 0;
   };
-  std::vector<Row> rows;  // one per instruction
+  std::vector<Row> rows;  // in order of first appearance
+
+  void add(const std::string& label, const std::string& scope, int64_t nanoseconds);
 };
 
 class Executor {

@@ -180,7 +180,13 @@ Value matmul(const Value& a, const Value& b) {
   if (a.shape().back() != b.shape()[b.shape().rank() - 2] || batch(a) == batch(b)) {
     return node(Op::matmul, {a, b});
   }
-  const Shape shape = broadcast_shapes("matmul", batch(a), batch(b));
+  const Shape x = batch(a), y = batch(b);
+  for (int i = 1; i <= std::min(x.rank(), y.rank()); ++i) {
+    const int64_t p = x[x.rank() - i], q = y[y.rank() - i];
+    // The node's own error shows the whole shapes.
+    if (p != q && p != 1 && q != 1) return node(Op::matmul, {a, b});
+  }
+  const Shape shape = broadcast_shapes("matmul", x, y);
   return node(Op::matmul, {lift(a, shape), lift(b, shape)});
 }
 

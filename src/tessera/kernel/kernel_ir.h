@@ -79,9 +79,9 @@ struct KernelIR {
   std::vector<IrInst> insts;
 
   int add_operand(DType dtype, bool is_output);  // returns its index
-  bool is_map() const;          // no reduce
-  int64_t outer_count() const;  // points of the outer domain
-  int64_t inner_count() const;  // points of the inner domain
+  bool is_map() const;                           // no reduce
+  int64_t outer_count() const;                   // points of the outer domain
+  int64_t inner_count() const;                   // points of the inner domain
 };
 
 // Equal keys mean that one compiled kernel serves both: everything but the name and extents[0].

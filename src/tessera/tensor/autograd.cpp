@@ -95,7 +95,8 @@ void backward(const Tensor& loss) {
     if (node->op != Op::leaf) continue;
     const auto slot = value_slot({node, 0});
     const auto var = slot ? slot->var.lock() : nullptr;
-    if (!var || !var->trainable || var->pending || slot->is_stale()) continue;
+    if (!var || !var->trainable || var->pending) continue;
+    read_slot(*slot);  // throws when a step has replaced what the loss was built on
     vars.push_back(var);
     values.push_back({node, 0});
   }

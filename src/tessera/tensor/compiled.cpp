@@ -164,7 +164,12 @@ std::vector<Tensor> Compiled::State::run(Instance& instance, std::span<const Ten
     if (outputs[i].use_count() > 1) outputs[i] = make_storage(instance.output_types[i]);
     buffers.push_back(outputs[i]->buffer);
   }
-  instance.executor->run(instance.externals, buffers, profile);
+  try {
+    instance.executor->run(instance.externals, buffers, profile);
+  } catch (...) {
+    commit(instance.assigned);  // some may have been written: a handle to the old value is stale
+    throw;
+  }
   commit(instance.assigned);
   std::vector<Tensor> results;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <list>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tessera/graph/rewrite.h"
 #include "tessera/tensor/device.h"
@@ -78,7 +79,31 @@ struct ClearPending {
   }
 };
 
+// In a trace: what is computed from present values of Vars. It may be interned with nodes that were
+// evaluated outside, whose values a replay must not use: it computes them from the Vars again.
+std::unordered_set<const Node*> live_nodes_of(std::span<const Value> roots) {
+  std::unordered_set<const Node*> live, gone;  // gone: built on a value that was replaced
+  if (!pending().tracing) return live;
+  for (const NodePtr& node : topological_order(roots)) {
+    bool from_var = false, from_gone = false;
+    for (const Value& input : node->inputs()) {
+      const auto slot = input.node->op == Op::leaf ? value_slot(input) : nullptr;
+      from_var |= live.contains(input.node.get()) || (slot && !slot->var.expired());
+      from_gone |= gone.contains(input.node.get()) || (slot && slot->is_stale());
+    }
+    if (from_gone) gone.insert(node.get());
+    if (from_var && !from_gone) live.insert(node.get());
+  }
+  return live;
+}
+
 }  // namespace
+
+Pending::Pending()
+    : id([] {
+        static std::atomic<uint64_t> next{1};
+        return next.fetch_add(1);
+      }()) {}
 
 EvalStats eval_stats() { return {compilations.load(), replays.load()}; }
 void detail::count_compilation() { ++compilations; }
@@ -125,42 +150,43 @@ Captured capture(std::span<const Value> inputs, std::span<const Value> outputs,
   f.externals.assign(inputs.begin(), inputs.end());
   f.outputs.assign(outputs.begin(), outputs.end());
   result.slots.resize(inputs.size());
-  std::unordered_map<const Node*, int> externals;
-  for (size_t i = 0; i < inputs.size(); ++i) externals.emplace(inputs[i].node.get(), int(i));
-  auto add_external = [&](const Value& leaf, std::shared_ptr<ValueSlot> slot) {
-    const auto [it, added] = externals.emplace(leaf.node.get(), int(f.externals.size()));
+  std::unordered_set<const Node*> is_input;
+  for (const Value& input : inputs) is_input.insert(input.node.get());
+
+  // One external per storage: a value that was assigned to a Var and the Var's own leaf are the
+  // same memory, and the compiler must know it when a step writes there.
+  std::unordered_map<const Storage*, int> by_storage;
+  std::unordered_map<Value, Value> replaced;
+  auto add_external = [&](const Value& value, const std::shared_ptr<ValueSlot>& slot) {
+    read_slot(*slot);
+    const auto [it, added] = by_storage.emplace(slot->storage.get(), int(f.externals.size()));
     if (added) {
-      f.externals.push_back(leaf);
-      result.slots.push_back(std::move(slot));
+      f.externals.push_back(value.node->op == Op::leaf ? value : make_leaf(value.type()));
+      result.slots.push_back(slot);
     }
+    const Value& leaf = f.externals[size_t(it->second)];
+    if (leaf != value) replaced.emplace(value, leaf);
     return it->second;
   };
 
   std::vector<Value> roots = f.outputs;
   for (const auto& var : assigned) roots.push_back(var->pending);
-  auto is_evaluated = [](const Node& node) {
+  const std::unordered_set<const Node*> live = live_nodes_of(roots);
+  auto is_evaluated = [&live](const Node& node) {
+    if (live.contains(&node)) return false;
     for (size_t i = 0; i < node.types.size(); ++i) {
       if (!value_slot(node, int(i))) return false;
     }
     return true;
   };
-  std::unordered_map<Value, Value> replaced;
   for (const NodePtr& node : topological_order(roots, is_evaluated)) {
-    if (externals.contains(node.get())) continue;
-    if (node->op == Op::leaf) {
-      const auto slot = value_slot({node, 0});
-      if (!slot) fail("a tensor has no value: it belongs to a function that was being compiled");
-      read_slot(*slot);
-      add_external({node, 0}, slot);
-      continue;
+    if (is_input.contains(node.get())) continue;
+    if (node->op == Op::leaf && !value_slot(*node, 0)) {
+      fail("a tensor has no value: it belongs to a function that was being compiled");
     }
     if (!is_evaluated(*node)) continue;
     for (size_t i = 0; i < node->types.size(); ++i) {
-      const Value value{node, int(i)};
-      const auto slot = value_slot(value);
-      read_slot(*slot);
-      replaced.emplace(value, make_leaf(value.type()));
-      add_external(replaced.at(value), slot);
+      add_external({node, int(i)}, value_slot(*node, int(i)));
     }
   }
   if (!replaced.empty()) {
@@ -214,7 +240,12 @@ void evaluate(std::span<const Value> values) {
     results.push_back(make_storage(value.type()));
     outputs.push_back(results.back()->buffer);
   }
-  executor->run(externals, outputs);
+  try {
+    executor->run(externals, outputs);
+  } catch (...) {
+    commit(p.assigned);  // some may have been written: a handle to the old value is stale
+    throw;
+  }
   for (size_t i = 0; i < wanted.size(); ++i) {
     wanted[i].node->set_slot(wanted[i].out, std::make_shared<ValueSlot>(results[i]));
   }

@@ -16,8 +16,9 @@ struct VarState {
   bool trainable = true;
   std::shared_ptr<Storage> storage;
   std::weak_ptr<VarState> self;
-  Value leaf;     // of the committed version; remade when that version is replaced
-  Value pending;  // assigned, not yet written
+  Value leaf;               // of the committed version; remade when that version is replaced
+  Value pending;            // assigned, not yet written
+  uint64_t pending_in = 0;  // Pending::id of the thread or trace that assigned it
   Value grad;
 
   // The committed value as a leaf.
@@ -30,10 +31,13 @@ struct VarState {
 // What the current thread has assigned but not written, and the values that must be computed with
 // the next flush, because afterwards the parameters they need are gone.
 struct Pending {
+  const uint64_t id;  // never used twice
   bool tracing = false;
   std::vector<std::shared_ptr<VarState>> assigned;
   std::vector<std::pair<std::shared_ptr<VarState>, Value>> graded;  // with the gradient before
   std::vector<Value> kept;
+
+  Pending();
 };
 Pending& pending();
 

@@ -23,6 +23,7 @@ Tensor binary(Op op, const Tensor& a, const Tensor& b) {
 }
 
 Tensor literal(const Scalar& s, DType dtype) {
+  s.check_fits(dtype);
   return Tensor(s.is_integer() ? graph::constant_int(dtype, s.integer())
                                : graph::constant(dtype, s.real()));
 }
@@ -124,13 +125,16 @@ Tensor sum(const Tensor& x, const Dims& axes, bool keepdims) {
 }
 
 Tensor mean(const Tensor& x, const Dims& axes, bool keepdims) {
-  double count =
-      1;  // next to an extent of 0, the others may multiply to more than an integer holds
+  // Next to an extent of 0, the others may multiply to more than an integer holds.
+  double count = 1;
   for (const int64_t axis : normalize_axes("mean", axes, x.rank())) {
     count *= double(x.shape()[int(axis)]);
   }
   if (count == 0) fail("mean: no elements to average in ", x.shape());
-  return sum(as_float(x), axes, keepdims) * (1.0 / count);
+  // Half types must not hold the sum: 65520 elements of 1 are more than f16 can count.
+  const Tensor input = as_float(x);
+  const Tensor wide = cast(input, compute_type(input.dtype()));
+  return cast(sum(wide, axes, keepdims) / count, input.dtype());
 }
 
 Tensor max(const Tensor& x, const Dims& axes, bool keepdims) {
@@ -286,7 +290,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   return product;
 }
 
-Tensor relu(const Tensor& x) { return where(x > 0, x, 0); }
+Tensor relu(const Tensor& x) { return where(x <= 0, 0, x); }  // NaN stays NaN
 Tensor silu(const Tensor& x) { return x * sigmoid(x); }
 
 Tensor gelu(const Tensor& x) {
@@ -305,7 +309,9 @@ Tensor logsumexp(const Tensor& x, int64_t axis, bool keepdims) {
   const Dims axes = {axis_of("logsumexp", axis, x)};
   const Tensor input = as_float(x);
   // Shifting by the maximum changes nothing but overflow, so no gradient needs to pass through it.
-  const Tensor top(graph::stop_gradient(max(input, axes, true).value()));
+  // A row of -inf, or with an inf, is shifted by nothing: inf - inf would be NaN.
+  const Tensor greatest(graph::stop_gradient(max(input, axes, true).value()));
+  const Tensor top = where(is_finite(greatest), greatest, 0);
   const Tensor result = log(sum(exp(input - top), axes, true)) + top;
   return keepdims ? result : squeeze(result, axis);
 }

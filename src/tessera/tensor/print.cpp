@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <ostream>
 #include <sstream>
 
@@ -28,13 +29,15 @@ std::string element(T value) {
 
 class Printer {
  public:
-  Printer(const Shape& shape, std::vector<std::string> elements)
-      : shape_(shape), strides_(row_major_strides(shape)), elements_(std::move(elements)) {
+  Printer(const Shape& shape, std::function<std::string(int64_t)> element)
+      : shape_(shape), strides_(row_major_strides(shape)), element_(std::move(element)) {
     cut_ = numel(shape) > kSummarizeAbove;
-    for (const std::string& text : elements_) width_ = std::max(width_, text.size());
   }
 
+  // Twice: once for the width of what is shown, once for good.
   std::string print() {
+    axis(0, 0);
+    out_.str("");
     axis(0, 0);
     return out_.str();
   }
@@ -42,7 +45,8 @@ class Printer {
  private:
   void axis(int i, int64_t offset) {
     if (i == shape_.rank()) {
-      const std::string& text = elements_[size_t(offset)];
+      const std::string text = element_(offset);
+      width_ = std::max(width_, text.size());
       out_ << std::string(shape_.empty() ? 0 : width_ - text.size(), ' ') << text;
       return;
     }
@@ -62,7 +66,7 @@ class Printer {
 
   const Shape shape_;
   const Dims strides_;
-  const std::vector<std::string> elements_;
+  const std::function<std::string(int64_t)> element_;
   bool cut_ = false;
   size_t width_ = 0;
   std::ostringstream out_;
@@ -72,11 +76,11 @@ class Printer {
 
 std::string to_string(const Tensor& tensor) {
   if (!tensor) return "(empty tensor)";
-  std::vector<std::string> elements;
-  visit(tensor.dtype(), [&]<class T>() {
-    for (const auto value : tensor.to_vector<T>()) elements.push_back(element<T>(value));
+  return visit(tensor.dtype(), [&]<class T>() {
+    const std::vector<T> values = tensor.to_vector<T>();
+    Printer printer(tensor.shape(), [&](int64_t i) { return element<T>(values[size_t(i)]); });
+    return cat(printer.print(), " ", tensor.value().type());
   });
-  return cat(Printer(tensor.shape(), std::move(elements)).print(), " ", tensor.value().type());
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {

@@ -6,6 +6,16 @@
 
 namespace tessera {
 
+void Scalar::check_fits(DType dtype) const {
+  if (is_float(dtype)) return;
+  const int64_t value =
+      is_integer_ ? integer_ : scalar_as_int(DType::i64, scalar_bits(DType::i64, real_));
+  const bool whole = is_integer_ || double(value) == real_;
+  if (!whole || int64_t(scalar_bits(dtype, value)) != value) {
+    fail("literal: ", is_integer_ ? cat(integer_) : cat(real_), " does not fit ", dtype);
+  }
+}
+
 Tensor Tensor::from_bytes(DType dtype, const Shape& shape, const void* data) {
   const Type type{dtype, shape};
   auto storage = make_storage(type);

@@ -30,6 +30,9 @@ class Scalar {
   int64_t integer() const { return integer_; }
   bool is_integer() const { return is_integer_; }
 
+  // Throws when an integer type or bool cannot hold it: a wrapped literal is never meant.
+  void check_fits(DType dtype) const;
+
  private:
   double real_;
   int64_t integer_;

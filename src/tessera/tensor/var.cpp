@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "tessera/graph/rewrite.h"
 #include "tessera/tensor/device.h"
 #include "tessera/tensor/eval.h"
 
@@ -13,6 +12,23 @@ namespace {
 VarState& checked(const std::shared_ptr<VarState>& state) {
   if (!state) fail("Var: expected a variable, got an empty handle");
   return *state;
+}
+
+// The flush that writes the value may also replace the Var whose storage holds it now, as in a
+// swap: what value() gives then is a reshape to the same shape, which is computed, instead of a
+// leaf.
+Value unless_stored(const Value& value) {
+  if (value.node->op != Op::leaf) return value;
+  Attrs attrs;
+  attrs.a = value.shape();
+  return {make_node(Op::reshape, {value}, attrs), 0};
+}
+
+// What a thread assigned it must also write; here nobody would.
+void check_same_thread(const VarState& state) {
+  if (state.pending && state.pending_in != pending().id) {
+    fail("Var: '", state.storage->name, "' was assigned in another thread: flush() there first");
+  }
 }
 
 }  // namespace
@@ -40,6 +56,7 @@ bool Var::trainable() const { return checked(state_).trainable; }
 
 Tensor Var::value() const {
   VarState& state = checked(state_);
+  check_same_thread(state);
   return Tensor(state.pending ? state.pending : state.committed());
 }
 
@@ -48,17 +65,19 @@ void Var::assign(const Tensor& value) const {
   if (value.value().type() != state.type) {
     fail("assign: expected ", state.type, " for '", name(), "', got ", value.value().type());
   }
+  check_same_thread(state);
   Pending& p = pending();
-  Value next = value.value();
+  Value next = p.tracing ? value.value() : unless_stored(value.value());
   if (state.pending && !p.tracing) {
     // A loop that never reads must not grow without end: what was assigned before is written now,
-    // and the new value built on the storage instead of on its history.
-    const Value before = state.pending;
+    // the new value computed beside it, and its history forgotten.
+    keep_readable(Tensor(next));
     flush();
-    next = substitute(std::span(&next, 1), {{before, state.committed()}})[0];
+    next = unless_stored(leaf_of(state.type, value_slot(next)->storage));
   }
   if (!state.pending) p.assigned.push_back(state_);
   state.pending = next;
+  state.pending_in = p.id;
 }
 
 void Var::set_bytes(DType dtype, const void* data) const {
@@ -77,6 +96,7 @@ void Var::set_bytes(DType dtype, const void* data) const {
 
 void Var::set(const Scalar& value) const {
   const VarState& state = checked(state_);
+  value.check_fits(state.type.dtype);
   visit(state.type.dtype, [&]<class T>() {
     const T element =
         value.is_integer() && std::is_integral_v<T> ? T(value.integer()) : T(value.real());

@@ -159,7 +159,7 @@ void fill_rectangle(const Access& access, const Rectangle& r, const Tile& tile, 
 
 const char* find_in_place(const Workspace& work, const Access& access, const Tile& tile) {
   const Domain& domain = *work.domain;
-  const bool plain = !access.converts && !access.masked && !access.indexed;
+  const bool plain = !access.converts && !access.masked && !access.indexed && !access.must_copy;
   if (!plain || domain.inner > 1 || domain.rank - domain.inner > 1) return nullptr;
   const int64_t row_stride = domain.inner > 0 ? access.strides[0] : 0;
   const int64_t point_stride = access.strides[domain.rank - 1];

@@ -2,9 +2,8 @@
 // once, in the caller's thread and the process-wide pool; streams are all the same.
 //
 //   TESSERA_ISA     baseline | avx2 | avx512; the best the processor has when unset
-//   TESSERA_ONEDNN  1 or unset: large f32 matrix products go to oneDNN where it is installed; it is
-//                   faster for most sizes (bench/cpu_kernels.cpp). 0: never; our own give equal
-//                   bits for any number of threads, which oneDNN does not promise.
+//   TESSERA_ONEDNN  1 or unset: large f32 matrix products go to oneDNN where it is installed, run
+//                   by our own threads (bench/cpu_kernels.cpp compares the two). 0: never.
 #pragma once
 
 #include <memory>

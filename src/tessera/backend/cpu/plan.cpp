@@ -76,6 +76,7 @@ class Planner {
     assign_depths();
     assign_row_slots();
     make_steps();
+    protect_loads();
     choose_order();
     plan_.whole = make_program(false);
     plan_.chunked = make_program(true);
@@ -89,10 +90,12 @@ class Planner {
   const IrInst& inst(int i) const { return ir().insts[size_t(i)]; }
   Level level(int i) const { return levels_[size_t(i)]; }
 
-  // The dimensions an address depends on decide its level. Dimension 0 has an unknown extent.
+  // The dimensions an address depends on decide its level. Dimension 0 has an unknown extent; it is
+  // an inner one where every axis is folded, and there a value per row depends on none.
   Level address_level(const IrInst& it) const {
     Level result = Level::uniform;
-    for (int d = 0; d < ir().extents.rank(); ++d) {
+    const bool per_row = it.level == IrLevel::row && !plan_.map;
+    for (int d = 0; d < (per_row ? ir().inner : ir().extents.rank()); ++d) {
       const int64_t extent = ir().extents[d];
       const bool moves = it.strides[d] != 0 && (d == 0 || extent != 1);
       const bool cuts = it.masked && (d == 0 || it.low[d] > 0 || it.high[d] < extent);
@@ -233,6 +236,17 @@ class Planner {
       const bool computed = inst(i).kind != IrKind::constant;
       if (level(i) == Level::uniform && computed) plan_.once.push_back(steps_.back());
       if (level(i) == Level::point) ++plan_.point_steps;
+    }
+  }
+
+  // Every other load is used up before the first store.
+  void protect_loads() {
+    const auto is_store = [](const Step& step) { return step.kind == IrKind::store; };
+    if (std::count_if(steps_.begin(), steps_.end(), is_store) < 2) return;
+    for (const Step& step : steps_) {
+      if (!is_store(step)) continue;
+      const Step& stored = steps_[size_t(step.args[0])];
+      if (stored.kind == IrKind::load) plan_.accesses[size_t(stored.access)].must_copy = true;
     }
   }
 

@@ -31,6 +31,9 @@ struct Access {
   Dims low, high;
   bool indexed = false;
   int64_t index_stride = 0, index_limit = 0;
+  // A load that is stored as it is, beside other stores: one of them may overwrite its memory
+  // first.
+  bool must_copy = false;
   MoveLoop move = nullptr;  // between memory and register
   MoveLoop fill = nullptr;  // register to register, for masked loads
   GatherLoop gather = nullptr;

@@ -1,4 +1,5 @@
 // oneDNN's sgemm, opened at run time for large f32 products; TESSERA_ONEDNN = 0 leaves it alone.
+#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -12,6 +13,7 @@ namespace tessera::cpu {
 namespace {
 
 constexpr int64_t kLargeProduct = int64_t(1) << 20;  // multiplications
+constexpr int64_t kRows = 128;  // of one call; fewer in all are left to our own kernel
 // dnnl_cpu_isa_avx512_core_bf16. Debian's 2.6 crashes in its AMX code on current processors.
 constexpr int kNewestIsa = 0xe7;
 
@@ -48,8 +50,11 @@ OneDnn open_onednn() {
   if (auto* cap = library->function<int(int)>("dnnl_set_max_cpu_isa")) cap(kNewestIsa);
   result.sgemm = library->function<Sgemm>("dnnl_sgemm");
   result.set_threads = library->function<void(int)>("omp_set_num_threads");
-  result.status = "own matrix products (" + library->name() + " has no dnnl_sgemm)";
-  if (result.sgemm == nullptr) return result;
+  if (result.sgemm == nullptr || result.set_threads == nullptr) {
+    result.status = "own matrix products (" + library->name() + " lacks a function we need)";
+    result.sgemm = nullptr;
+    return result;
+  }
   result.status = "large f32 matrix products by oneDNN (" + library->name() + ")";
   struct VersionInfo {
     int major, minor, patch;
@@ -85,7 +90,7 @@ bool find_layout(int64_t row, int64_t column, int64_t rows, int64_t columns, Lay
 }  // namespace
 
 bool multiply_with_onednn(const Product& p) {
-  if (p.dtype != DType::f32 || p.k == 0 || p.m * p.n * p.k < kLargeProduct) return false;
+  if (p.dtype != DType::f32 || p.m < kRows || p.m * p.n * p.k < kLargeProduct) return false;
   const OneDnn& library = onednn();
   if (library.sgemm == nullptr) return false;
   Layout a, b, c;
@@ -93,11 +98,18 @@ bool multiply_with_onednn(const Product& p) {
                     find_layout(p.b_row, p.b_column, p.k, p.n, b) &&
                     find_layout(p.c_row, p.c_column, p.m, p.n, c) && c.transposed == 'N';
   if (!fits) return false;
-  if (library.set_threads != nullptr) library.set_threads(1 + thread_pool().workers());
-  const int status = library.sgemm(a.transposed, b.transposed, p.m, p.n, p.k, 1.f,
-                                   reinterpret_cast<const float*>(p.a), a.leading,
-                                   reinterpret_cast<const float*>(p.b), b.leading, 0.f,
-                                   reinterpret_cast<float*>(p.c), c.leading);
+  // Our threads, each with a part of the rows: the library's own would spin against them after
+  // every product. Parts depend on the shape alone, so that any number of threads gives the same
+  // bits.
+  std::atomic<int> status{0};
+  thread_pool().parallel_for(p.m, kRows, [&](int64_t begin, int64_t end) {
+    library.set_threads(1);
+    const int result = library.sgemm(a.transposed, b.transposed, end - begin, p.n, p.k, 1.f,
+                                     reinterpret_cast<const float*>(p.a) + begin * p.a_row,
+                                     a.leading, reinterpret_cast<const float*>(p.b), b.leading, 0.f,
+                                     reinterpret_cast<float*>(p.c) + begin * p.c_row, c.leading);
+    if (result != 0) status = result;
+  });
   return status == 0;
 }
 
