@@ -33,7 +33,8 @@ class Var {
   Tensor value() const;
   operator Tensor() const { return value(); }
 
-  // Replaces the value by one of the same shape and dtype.
+  // Replaces the value by one of the same shape and dtype. A second assign without a read or flush
+  // in between flushes first.
   void assign(const Tensor& value) const;
 
   // Overwrites the storage from host memory now; for what the host decides, such as a learning
