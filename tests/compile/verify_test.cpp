@@ -13,6 +13,30 @@ GraphFunction example() {
   return function({x}, {matmul(apply(Op::exp, x), x)});
 }
 
+// A custom_vjp without its function is the one broken node that can be built from outside.
+TEST(Verify, CompileChecksBetweenPassesWhenAsked) {
+  const Value x = leaf({2});
+  Attrs attrs;
+  attrs.axis = 1;
+  const Value broken{make_node(Op::custom_vjp, {x, apply(Op::exp, x)}, attrs, nullptr), 0};
+  const GraphFunction f = function({x}, {broken});
+  CompileOptions options;
+#ifdef NDEBUG
+  EXPECT_FALSE(options.verify);
+#else
+  EXPECT_TRUE(options.verify);
+#endif
+  options.verify = false;
+  EXPECT_EQ(compile_graph(f, full_target(), options).instructions.size(), 1u);
+  options.verify = true;
+  try {
+    compile_graph(f, full_target(), options);
+    ADD_FAILURE() << "expected a std::logic_error";
+  } catch (const std::logic_error& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("after pass trace: ")) << error.what();
+  }
+}
+
 TEST(VerifyInstances, FindsBrokenLists) {
   const Instances good = instances_of(example());
   EXPECT_EQ(verify_instances(good), "");

@@ -9,10 +9,10 @@
 //   });
 //   for (…) Tensor loss = step(x, y);
 //
-// Vars read or assigned inside are bound, also through a value() taken before; their storage is
-// written in place. Other tensors the function captures are bound as they are at the time of
-// tracing. Whatever varies must be an input or a Var: a number computed by the host inside the
-// function is part of its structure.
+// Vars read or assigned inside are bound, also through a value() taken before or an expression of
+// one that was evaluated already (detach() freezes it); their storage is written in place. Other
+// tensors the function captures are bound as they are at the time of tracing. Whatever varies must
+// be an input or a Var: a number computed by the host inside the function is part of its structure.
 //
 // A call that throws on bad data (an index out of range) has taken no step. What can throw runs
 // before Vars are written, unless it needs their new values: then some may have been written. One
