@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "tessera/io/array_bytes.h"
 #include "tessera/io/atomic_file.h"
 #include "tessera/io/npy_header.h"
 
@@ -49,15 +50,6 @@ DType dtype_of_descr(std::string_view descr, std::string_view name) {
   refuse(name, "expected one of f2 f4 f8 i1 i4 i8 u1 u4 b1, got '", descr, "'");
 }
 
-// The bytes an array takes; nothing when that, or the strides of an empty array, would overflow.
-std::optional<int64_t> byte_size(DType dtype, const Shape& shape) {
-  int64_t size = size_of(dtype);
-  for (const int64_t extent : shape) {
-    if (__builtin_mul_overflow(size, std::max<int64_t>(extent, 1), &size)) return std::nullopt;
-  }
-  return shape.contains(0) ? 0 : size;
-}
-
 struct Sections {
   std::string_view header;
   std::span<const std::byte> data;
@@ -84,14 +76,14 @@ Sections split(std::span<const std::byte> file, std::string_view name) {
   return {text.substr(begin, length), file.subspan(begin + length)};
 }
 
-// A C++ bool that is neither 0 nor 1 is undefined behaviour in whoever reads it.
 void check_bools(std::span<const std::byte> data, std::string_view name) {
-  const auto bad = std::ranges::find_if(data, [](std::byte b) { return b > std::byte{1}; });
-  if (bad == data.end()) return;
-  refuse(name, "expected bools of 0 or 1, got ", int(*bad), " at element ", bad - data.begin());
+  const auto bad = find_bad_bool(data);
+  if (bad) refuse(name, "expected bools of 0 or 1, got ", int(data[*bad]), " at element ", *bad);
 }
 
-std::string preamble(DType dtype, const Shape& shape) {
+}  // namespace
+
+std::string npy_preamble(DType dtype, const Shape& shape) {
   const auto row = std::ranges::find(kDescrs, dtype, &Descr::dtype);
   if (row == kDescrs.end()) fail("npy: expected a type that NumPy has, got ", dtype);
   std::string header = format_npy_header({std::string(row->text), false, shape});
@@ -106,21 +98,18 @@ std::string preamble(DType dtype, const Shape& shape) {
   return bytes + header;
 }
 
-}  // namespace
-
 NpyView parse_npy(std::span<const std::byte> file, std::string_view name) {
   const Sections sections = split(file, name);
   const NpyHeader header = parse_npy_header(sections.header, name);
   const DType dtype = dtype_of_descr(header.descr, name);
-  if (header.fortran_order) refuse(name, "expected C order, got Fortran order");
-  const std::optional<int64_t> expected = byte_size(dtype, header.shape);
+  const std::optional<int64_t> expected = array_bytes(dtype, header.shape);
   if (!expected) refuse(name, dtype, " ", header.shape, " has more than 2^63 - 1 bytes");
   if (size_t(*expected) != sections.data.size()) {
     refuse(name, "expected ", *expected, " bytes of data for ", dtype, " ", header.shape, ", got ",
            sections.data.size());
   }
   if (dtype == DType::boolean) check_bools(sections.data, name);
-  return {dtype, header.shape, sections.data};
+  return {dtype, header.shape, header.fortran_order, sections.data};
 }
 
 NpyFile read_npy(const std::filesystem::path& path) {
@@ -131,8 +120,8 @@ NpyFile read_npy(const std::filesystem::path& path) {
 
 void write_npy(const std::filesystem::path& path, DType dtype, const Shape& shape,
                std::span<const std::byte> data) {
-  const std::string head = preamble(dtype, shape);
-  const std::optional<int64_t> expected = byte_size(dtype, shape);
+  const std::string head = npy_preamble(dtype, shape);
+  const std::optional<int64_t> expected = array_bytes(dtype, shape);
   TESSERA_ASSERT(std::ranges::all_of(shape, [](int64_t extent) { return extent >= 0; }));
   if (!expected || size_t(*expected) != data.size()) {
     fail("npy: expected the bytes of ", dtype, " ", shape, ", got ", data.size());

@@ -122,6 +122,10 @@ class HeaderParser {
     if (code == std::errc::invalid_argument) refuse("expected 'shape' to be a tuple of numbers");
     if (code != std::errc()) refuse("expected extents of at most 2^63 - 1, got a larger one");
     if (extent < 0) refuse("expected extents of at least 0, got ", extent);
+    // Python 3 refuses these, and Python 2 reads them as octal.
+    if (rest_.front() == '0' && stop - rest_.data() > 1) {
+      refuse("expected extents without leading zeros");
+    }
     rest_.remove_prefix(size_t(stop - rest_.data()));
     return extent;
   }
