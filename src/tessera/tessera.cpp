@@ -5,7 +5,9 @@
 
 namespace tessera {
 
-void init() { register_backend("cpu", make_cpu_backend); }
+void init() {
+  register_backend(DeviceKind::cpu, {[] { return 1; }, [](int) { return make_cpu_backend(); }});
+}
 
 const char* version() { return TESSERA_VERSION; }
 

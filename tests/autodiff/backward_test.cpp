@@ -54,6 +54,63 @@ TEST(Backward, SharedSubexpressionsAddUp) {
   EXPECT_EQ(data.evaluate(gradient(square * square + square, x)).real, (Reals{36, 114}));
 }
 
+TEST(Backward, ProductsWithZeros) {
+  GraphData data;
+  const Value x = data.real({3, 3}, {2, 3, 4, 2, 0, 4, 0, 0, 4});
+  EXPECT_EQ(data.evaluate(gradient(reduce(Op::prod, x, {1}), x)).real,
+            (Reals{12, 8, 6, 0, 8, 0, 0, 0, 0}));
+  // Second order: d²(abc)/da db = c.
+  const Value first = gradient(reduce(Op::prod, x, {1}), x);
+  EXPECT_EQ(data.evaluate(gradient(first, x)).real, (Reals{7, 6, 5, 4, 6, 2, 4, 4, 0}));
+  // Two axes at once, of extents 1 and 3.
+  const Value y = data.real({3, 2, 1}, {2, 3, 4, 5, 0, 7});
+  EXPECT_EQ(data.evaluate(gradient(reduce(Op::prod, y, {0, 2}), y)).real,
+            (Reals{0, 35, 0, 21, 8, 15}));
+  EXPECT_EQ(data.evaluate(gradient(cumprod(x, 1), x)).real,
+            (Reals{1 + 3 + 12, 2 + 8, 6, 1, 2 + 8, 0, 1, 0, 0}));
+}
+
+TEST(Backward, OnlyTheLastOfAScatterGetsAGradient) {
+  GraphData data;
+  const Value x = data.real({3}, {1, 2, 3}), source = data.real({4}, {5, 6, 7, 8});
+  const Value index = data.integer({4}, {2, 0, 2, 0});
+  const Value y = scatter(x, index, source, 0) * data.real({3}, {10, 20, 30});
+  EXPECT_EQ(data.evaluate(gradient(y, x)).real, (Reals{0, 20, 0}));
+  EXPECT_EQ(data.evaluate(gradient(y, source)).real, (Reals{0, 0, 30, 10}));
+}
+
+TEST(Backward, WindowsAddUpWhereTheyOverlap) {
+  GraphData data;
+  const Value x = data.real({5}, {1, 2, 3, 4, 5});
+  EXPECT_EQ(data.evaluate(gradient(window(x, 0, 3, 1), x)).real, (Reals{1, 2, 3, 2, 1}));
+  EXPECT_EQ(data.evaluate(gradient(window(x, 0, 2, 2), x)).real, (Reals{1, 1, 1, 1, 0}));
+  EXPECT_EQ(data.evaluate(gradient(window(x, 0, 1, 3), x)).real, (Reals{1, 0, 0, 1, 0}));
+  // Side by side they need no scatter.
+  EXPECT_FALSE(uses(gradient(window(x, 0, 2, 2), x), Op::scatter_add));
+  EXPECT_TRUE(uses(gradient(window(x, 0, 3, 1), x), Op::scatter_add));
+}
+
+TEST(Backward, SlicesOfNothingAndBackwards) {
+  GraphData data;
+  const Value x = data.real({4}, {1, 2, 3, 4}), w = data.real({2}, {10, 20});
+  const Value back = gradient(slice(x, {2}, {2}, {-1}) * w, x);
+  EXPECT_EQ(data.evaluate(back).real, (Reals{0, 20, 10, 0}));
+  EXPECT_FALSE(uses(back, Op::scatter_add));
+  for (const int64_t step : {1, -1, 2}) {
+    const Value none = slice(x, {9}, {0}, {step});  // a start beyond the end
+    EXPECT_EQ(data.evaluate(gradient(none, x)).real, (Reals{0, 0, 0, 0}));
+  }
+}
+
+TEST(Backward, IndicesOfASortPassNoGradient) {
+  GraphData data;
+  const Value x = data.real({3}, {3, 1, 2});
+  const Value places = cast(sort(x, false)[1], DType::f64);
+  EXPECT_FALSE(gradient(places * places, x));
+  const Value values = sort(x, false)[0];
+  EXPECT_EQ(data.evaluate(gradient(values * places, x)).real, (Reals{0, 1, 2}));
+}
+
 TEST(Backward, ADiamondOfManyLevelsStaysLinear) {
   GraphData data;
   const Value x = data.real({}, {1.01});

@@ -20,8 +20,9 @@ TEST(CpuBackend, DescribesItself) {
   EXPECT_NE(target.description.find(name(cpu::isa())), std::string::npos) << target.description;
   EXPECT_NE(target.description.find("thread"), std::string::npos) << target.description;
   EXPECT_GT(target.memory_bytes, int64_t(1) << 28);
-  for (const char* kernel : {"matmul", "softmax", "layer_norm", "layer_norm_backward",
-                             "scatter_add", "update_slice", "copy"}) {
+  for (const char* kernel :
+       {"matmul", "softmax", "layer_norm", "layer_norm_backward", "cumsum", "cumprod", "sort",
+        "topk", "scatter_add", "scatter", "update_slice", "copy"}) {
     EXPECT_TRUE(target.has(kernel)) << kernel;
   }
   EXPECT_FALSE(target.has("attention"));

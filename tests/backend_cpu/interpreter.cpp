@@ -58,6 +58,36 @@ Value convert(DType from, DType to, Value v) {
   return rounded(to, r);
 }
 
+double t_floor_div(double a, double b) {
+  if (b == 0 || std::isinf(a)) return b == 0 ? a / b : NAN;
+  if (std::isinf(b)) return a != 0 && (a < 0) != (b < 0) ? -1 : 0;
+  return std::floor(a / b);
+}
+
+double t_mod(double a, double b) {
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+int64_t t_floor_div(int64_t a, int64_t b) {
+  if (b == 0 || b == -1) return b == 0 ? 0 : int64_t(0 - uint64_t(a));
+  return (a - (a % b + b) % b) / b;
+}
+
+int64_t t_mod(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : (a % b + b) % b; }
+
+int64_t t_shift_left(int64_t a, int64_t b) {
+  return b < 0 || b > 63 ? 0 : int64_t(uint64_t(a) << b);
+}
+
+int64_t t_shift_right(int64_t a, int64_t b) { return b < 0 || b > 63 ? -(a < 0) : a >> b; }
+
+// Whether a row has a form over T: double stands for floats, int64_t for the rest.
+template <class T>
+constexpr bool has_form(ScalarIn in) {
+  return std::is_same_v<T, double> ? takes_floats(in) : takes_integers(in) || takes_bool(in);
+}
+
 // The op table's own expression, for rows that the lists below do not define anew.
 template <class T>
 __attribute__((no_sanitize("signed-integer-overflow"))) T by_table(ScalarOp op, T a,
@@ -65,9 +95,10 @@ __attribute__((no_sanitize("signed-integer-overflow"))) T by_table(ScalarOp op, 
   using namespace std;
   [[maybe_unused]] const auto t_abs = [](T x) { return x < 0 ? -x : x; };
   switch (op) {
-#define SCALAR_OP(name, arity, in, out, algebra, ulp, ...) \
-  case ScalarOp::name:                                     \
-    return T(__VA_ARGS__);
+#define SCALAR_OP(name, arity, in, out, algebra, ulp, ...)          \
+  case ScalarOp::name:                                              \
+    if constexpr (has_form<T>(ScalarIn::in)) return T(__VA_ARGS__); \
+    break;
 #include "tessera/base/scalar_ops.def"
 #undef SCALAR_OP
     default: break;
@@ -91,6 +122,11 @@ double apply_float(ScalarOp op, double a, double b) {
     case ScalarOp::erf: return std::erf(a);
     case ScalarOp::sigmoid: return 1 / (1 + std::exp(-a));
     case ScalarOp::floor: return std::floor(a);
+    case ScalarOp::ceil: return std::ceil(a);
+    case ScalarOp::round: return std::nearbyint(a);
+    case ScalarOp::isnan: return std::isnan(a);
+    case ScalarOp::isinf: return std::isinf(a);
+    case ScalarOp::isfinite: return std::isfinite(a);
     case ScalarOp::add: return a + b;
     case ScalarOp::sub: return a - b;
     case ScalarOp::mul: return a * b;
@@ -207,13 +243,12 @@ class Interpreter {
     if (inst.op == ScalarOp::where) return args[0].i != 0 ? args[1] : args[2];
     if (inst.op == ScalarOp::uniform) {
       r.f = philox_uniform(args[0].i, args[1].i, args[2].i);
-    } else if (inst.op == ScalarOp::is_finite) {
-      r.i = std::isfinite(args[0].f);
     } else if (inst.op >= ScalarOp::eq && inst.op <= ScalarOp::ge) {
       r.i = is_float(dtype) ? compare(inst.op, args[0].f, args[1].f)
                             : compare(inst.op, args[0].i, args[1].i);
     } else if (is_float(dtype)) {
       r.f = apply_float(inst.op, args[0].f, args[1].f);
+      r.i = int64_t(inst.dtype == DType::boolean && r.f != 0);
     } else {
       r.i = apply_int(inst.op, args[0].i, args[1].i);
     }

@@ -64,6 +64,18 @@ TEST(Math, FloatsAreWithinTheTableOnEveryInstructionSet) {
       {ScalarOp::floor, [](double x) { return std::floor(x); }},
       {ScalarOp::sin, [](double x) { return std::sin(x); }},
       {ScalarOp::cos, [](double x) { return std::cos(x); }},
+      {ScalarOp::tan, [](double x) { return std::tan(x); }},
+      {ScalarOp::asin, [](double x) { return std::asin(x); }},
+      {ScalarOp::acos, [](double x) { return std::acos(x); }},
+      {ScalarOp::atan, [](double x) { return std::atan(x); }},
+      {ScalarOp::sinh, [](double x) { return std::sinh(x); }},
+      {ScalarOp::cosh, [](double x) { return std::cosh(x); }},
+      {ScalarOp::expm1, [](double x) { return std::expm1(x); }},
+      {ScalarOp::log1p, [](double x) { return std::log1p(x); }},
+      {ScalarOp::log2, [](double x) { return std::log2(x); }},
+      {ScalarOp::ceil, [](double x) { return std::ceil(x); }},
+      {ScalarOp::round, [](double x) { return std::nearbyint(x); }},
+      {ScalarOp::trunc, [](double x) { return std::trunc(x); }},
   };
   const std::vector<float> in = sweep();
   std::vector<float> out(in.size());

@@ -109,6 +109,30 @@ TEST_F(ScalarOps, IntegersWrap) {
   });
 }
 
+// Processors trap on x / 0 and lowest / -1, and take shifts modulo the width.
+TEST_F(ScalarOps, DivisionsAndShiftsAreDefinedEverywhere) {
+  for_each_isa([] {
+    for (DType dtype : {DType::i8, DType::i32, DType::u8, DType::u32}) {
+      const bool is_signed = info(dtype).is_signed;
+      const double bits = 8 * size_of(dtype), top = std::ldexp(1, int(bits) - is_signed) - 1;
+      const double low = is_signed ? -top - 1 : 0;
+      const std::vector<double> values = {
+          low, low + 1, is_signed ? -1.0 : 7, 0, 1, 2, bits - 1, bits, bits + 1, top - 1, top};
+      const int64_t n = int64_t(values.size());
+      Array x(dtype, n);
+      for (int64_t i = 0; i < n; ++i) x.set(i, values[size_t(i)]);
+      for (ScalarOp op :
+           {ScalarOp::floor_div, ScalarOp::mod, ScalarOp::shift_left, ScalarOp::shift_right}) {
+        SCOPED_TRACE(cat(name(op), " of ", dtype));
+        KernelBuilder k({n, n}, 1);
+        const int in = k.input(x), y = k.output(dtype, n * n);
+        k.store(y, k.scalar(op, {k.load(in, {1, 0}), k.load(in, {0, 1})}), {n, 1});
+        k.expect_matches(0);
+      }
+    }
+  });
+}
+
 using Casts = EveryIsa;
 
 TEST_F(Casts, EveryPairOfTypes) {

@@ -1,4 +1,4 @@
-// scatter_add, update_slice and copy against plain loops.
+// scatter_add, scatter, update_slice and copy against plain loops.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,8 +18,8 @@ double tolerance(DType dtype) {
   }
 }
 
-// y[…, index[p], …] += src[p], one at a time.
-std::vector<double> scatter(const std::vector<Operand>& o, int axis) {
+// y[…, index[p], …] += src[p], or = src[p], one at a time.
+std::vector<double> scatter(const std::vector<Operand>& o, int axis, bool adds = true) {
   const Shape &x = o[0].view.shape, &s = o[2].view.shape;
   std::vector<double> y;
   for (int64_t i = 0; i < numel(x); ++i) y.push_back(at(o[0], i));
@@ -31,7 +31,7 @@ std::vector<double> scatter(const std::vector<Operand>& o, int axis) {
       target += coordinate * scale;
       scale *= x[d];
     }
-    y[size_t(target)] += at(o[2], i);
+    y[size_t(target)] = at(o[2], i) + (adds ? y[size_t(target)] : 0);
   }
   return y;
 }
@@ -135,6 +135,57 @@ TEST(ScatterAdd, Refuses) {
               call("scatter_add", bools, 1, {0, 0});
             }),
             "scatter_add: expected a numeric type, got bool");
+}
+
+TEST(Scatter, TheLastOneWinsInEveryTypeAndAxis) {
+  for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64,
+                      DType::i8, DType::u8, DType::u32, DType::boolean}) {
+    for (int axis = 0; axis < 3; ++axis) {
+      Shape src = {4, 5, 6};
+      src[axis] = 20;  // more than there are places: they meet
+      auto o = scatter_operands(dtype, {4, 5, 6}, src, axis, DType::i64);
+      const std::vector<double> expected = scatter(o, axis, false);
+      call("scatter", o, 1, {axis, 0});
+      for (size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_EQ(at(o[3], int64_t(i)), expected[i]) << name(dtype) << " axis " << axis;
+      }
+    }
+  }
+}
+
+TEST(Scatter, AnyNumberOfThreadsGivesTheSame) {
+  auto o = scatter_operands(DType::f32, {50, 300}, {2000, 300}, 0, DType::i64);
+  o[1].view.strides = {1, 0};
+  auto p = o;
+  call("scatter", o, 1, {0, 0});
+  run_alone([&] { call("scatter", p, 1, {0, 0}); });
+  EXPECT_EQ(o[3].array.bytes(), p[3].array.bytes());
+}
+
+TEST(Scatter, InPlaceLeavesTheRest) {
+  auto p = scatter_operands(DType::bf16, {6, 7}, {6, 3}, 1, DType::i64);
+  const std::vector<double> expected = scatter(p, 1, false);
+  const auto executable = test_backend().compile(make_call("scatter", p, 1, {1, 0}));
+  const BufferRef x = {p[0].array.data(), 0};
+  test_backend().launch(
+      *executable, std::vector<BufferRef>{x, {p[1].array.data(), 0}, {p[2].array.data(), 0}, x}, 0,
+      Stream{});
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(p[0].array.get(int64_t(i)), expected[i]);
+  }
+}
+
+TEST(Scatter, Refuses) {
+  auto o = scatter_operands(DType::f32, {5, 4}, {2, 4}, 0, DType::i64);
+  o[1].array.set(7, 5);
+  EXPECT_EQ(error_of([&] {
+              call("scatter", o, 1, {0, 0});
+            }),
+            "scatter: index 5 is out of range [0, 5)");
+  EXPECT_EQ(error_of([&] {
+              call("scatter", o, 1, {1, 0});
+            }),
+            "scatter: expected indices that agree with (5, 4) beside axis 1, got (2, 4)");
 }
 
 std::vector<Operand> slice_operands(DType dtype, int64_t start) {

@@ -36,6 +36,12 @@ TEST(ScalarOp, Accepts) {
   EXPECT_FALSE(accepts(ScalarOp::exp, DType::i64));
   EXPECT_TRUE(accepts(ScalarOp::logical_not, DType::boolean));
   EXPECT_FALSE(accepts(ScalarOp::logical_not, DType::f32));
+  EXPECT_TRUE(accepts(ScalarOp::bitwise_and, DType::boolean));
+  EXPECT_TRUE(accepts(ScalarOp::bitwise_and, DType::u32));
+  EXPECT_FALSE(accepts(ScalarOp::bitwise_and, DType::f16));
+  EXPECT_TRUE(accepts(ScalarOp::shift_left, DType::i8));
+  EXPECT_FALSE(accepts(ScalarOp::shift_left, DType::boolean));
+  EXPECT_FALSE(accepts(ScalarOp::shift_left, DType::f64));
   EXPECT_TRUE(accepts(ScalarOp::where, DType::i32));
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/reference.h"
+#include "tessera/conformance/reference.h"
 #include "tessera/graph/composite.h"
 #include "tessera/graph/interpret_ops.h"
 #include "tessera/graph/interpret_scalar.h"
@@ -46,7 +46,7 @@ bool passes_on(const Node& node) {
   const Op op = node.op;
   return op == Op::max || op == Op::min || op == Op::where || op == Op::maximum ||
          op == Op::minimum || op == Op::neg || op == Op::abs || op == Op::dynamic_update_slice ||
-         op == Op::constant || op == Op::iota || op == Op::uniform;
+         op == Op::scatter || op == Op::constant || op == Op::iota || op == Op::uniform;
 }
 
 }  // namespace

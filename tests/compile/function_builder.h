@@ -15,8 +15,8 @@ inline Target target_with(std::vector<std::string> kernels) {
 
 // Everything the CPU has.
 inline Target full_target() {
-  return target_with({"matmul", "softmax", "layer_norm", "layer_norm_backward", "scatter_add",
-                      "update_slice", "copy"});
+  return target_with({"matmul", "softmax", "layer_norm", "layer_norm_backward", "cumsum", "cumprod",
+                      "sort", "topk", "scatter_add", "scatter", "update_slice", "copy"});
 }
 
 inline Value leaf(const Shape& shape, DType dtype = DType::f32) {

@@ -31,6 +31,20 @@ TEST(Views, ReshapeSplitsAndMergesEvenRuns) {
   EXPECT_TRUE(reshaped(View{{0, 3}, {1, 5}, 0}, {3, 0}));
 }
 
+TEST(Views, WindowsShareTheirElements) {
+  Attrs attrs;
+  attrs.axis = 0;
+  attrs.a = {3, 2};
+  const View windows = *move_view(Op::window, attrs, contiguous_view({8, 5}));
+  EXPECT_EQ(windows.shape, (Shape{3, 5, 3}));
+  EXPECT_EQ(windows.strides, (Dims{10, 1, 5}));
+  // Rows that overlap are no run of elements.
+  EXPECT_FALSE(reshaped(windows, {45}));
+  const View line{{4, 3}, {1, 1}, 2};
+  EXPECT_FALSE(reshaped(line, {12}));
+  EXPECT_FALSE(is_contiguous(View{{4, 3}, {1, 1}, 0}));
+}
+
 TEST(Layout, MovesCostNothingWhereKernelsTakeStrides) {
   const Value a = leaf({3, 4}), b = leaf({5, 4});
   const Instances i = instances_of(function({a, b}, {matmul(a, swap_last(b))}));
@@ -46,6 +60,21 @@ TEST(Layout, MovesCostNothingWhereKernelsTakeStrides) {
   };
   const Instances attention = instances_of(function({qkv}, {matmul(head(0), swap_last(head(1)))}));
   EXPECT_EQ(attention.copies, 0);
+}
+
+TEST(Layout, WindowsCostNothingButAsAResult) {
+  const Value x = leaf({2, 9}), kernel = leaf({3, 4});
+  const Value windows = window(x, 1, 3, 1);
+  const Instances product =
+      instances_of(function({x, kernel}, {matmul(windows, broadcast_to(kernel, {2, 3, 4})),
+                                          reduce(Op::max, windows, {2})}));
+  EXPECT_EQ(product.copies, 0);
+  EXPECT_EQ(instances_of(function({x}, {windows})).copies, 1);
+  // An update of overlapping windows does not run in place.
+  const Value index = make_leaf({DType::i64, {2, 7, 1}}), source = leaf({2, 7, 1});
+  const KernelGraph g = kernels_of(function(
+      {x, index, source}, {scatter(window(apply(Op::exp, x), 1, 3, 1), index, source, 2)}));
+  EXPECT_FALSE(may_share(g.kernels.back(), 0, 3));
 }
 
 TEST(Layout, InsertsCopiesWhereItMust) {

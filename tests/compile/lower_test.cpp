@@ -45,8 +45,20 @@ TEST(Lower, FoldsOfNothingAreConstants) {
   const GraphFunction f = lower(function({x}, {reduce(Op::sum, x, {0})}), full_target(), true);
   EXPECT_FALSE(computes(f, Op::sum));
   EXPECT_EQ(f.outputs[0].shape(), (Shape{1, 3}));
+  const GraphFunction product =
+      lower(function({x}, {reduce(Op::prod, x, {0})}), full_target(), true);
+  EXPECT_FALSE(computes(product, Op::prod));
   const Value a = leaf({2, 0}), b = leaf({0, 5});
   EXPECT_FALSE(computes(lower(function({a, b}, {matmul(a, b)}), full_target(), true), Op::matmul));
+}
+
+TEST(Lower, APadAroundNothingIsAConstant) {
+  const Value x = leaf({3, 0}, DType::i32);
+  const GraphFunction f = lower(function({x}, {pad(x, {0, 1}, {0, 1}, 7)}), full_target(), true);
+  EXPECT_FALSE(computes(f, Op::pad));
+  EXPECT_EQ(f.outputs[0].type(), (Type{DType::i32, {3, 2}}));
+  EXPECT_TRUE(
+      computes(lower(function({x}, {pad(leaf({1}), {0}, {1}, 7)}), full_target(), true), Op::pad));
 }
 
 TEST(Lower, KernelsOverNothingGoThroughPlainOps) {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "compile/function_builder.h"
-#include "support/reference.h"
+#include "tessera/conformance/reference.h"
 
 namespace tessera {
 namespace {

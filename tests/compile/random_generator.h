@@ -61,10 +61,14 @@ class RandomGenerator {
   Values surround();
   Values join();
   Values look_up();
+  Values windows();
   Values add_at();
+  Values put_at();
   Values cut_at();
   Values replace_at();
   Values product();
+  Values running_total();
+  Values order();
   Values soft_maximum();
   Values normalize();
   Values count();

@@ -9,13 +9,13 @@ namespace {
 using namespace graph;
 using Values = std::vector<Value>;
 
-const std::vector<Op> kUnary = {Op::neg,  Op::abs, Op::sign,    Op::exp,   Op::sin,      Op::cos,
-                                Op::tanh, Op::erf, Op::sigmoid, Op::floor, Op::is_finite};
+const std::vector<Op> kUnary = {Op::neg,  Op::abs, Op::sign,    Op::exp,   Op::sin,     Op::cos,
+                                Op::tanh, Op::erf, Op::sigmoid, Op::floor, Op::isfinite};
 const std::vector<Op> kPositive = {Op::log, Op::sqrt, Op::rsqrt, Op::reciprocal};
 const std::vector<Op> kIntegerUnary = {Op::neg, Op::abs, Op::sign};
 const std::vector<Op> kBinary = {Op::add, Op::sub, Op::mul, Op::maximum, Op::minimum};
 const std::vector<Op> kCompare = {Op::eq, Op::ne, Op::lt, Op::le, Op::gt, Op::ge};
-const std::vector<Op> kReduce = {Op::sum, Op::sum, Op::max, Op::min};
+const std::vector<Op> kReduce = {Op::sum, Op::sum, Op::prod, Op::max, Op::min};
 
 }  // namespace
 
@@ -70,7 +70,8 @@ Values RandomGenerator::fold() {
   const Op op = random_.pick(kReduce);
   Dims axes;
   for (int i = 0; i < a.shape().rank(); ++i) {
-    if (random_.chance(0.5) && (op == Op::sum || a.shape()[i] > 0)) axes.push_back(i);
+    const bool folds_none = op == Op::sum || op == Op::prod;
+    if (random_.chance(0.5) && (folds_none || a.shape()[i] > 0)) axes.push_back(i);
   }
   const Value folded = reduce(op, a, axes);
   // The form of softmax and normalization: an element-wise op between a value and its fold.
@@ -133,6 +134,16 @@ Values RandomGenerator::cut() {
   return {slice(a, starts, sizes, steps)};
 }
 
+Values RandomGenerator::windows() {
+  const Value a = pick([](const Value& v) { return has_axis(v) && v.shape().rank() < 6; });
+  const int axis = axis_of(a);
+  const int64_t n = a.shape()[axis];
+  if (n == 0) return {a};
+  const int64_t size = random_.between(1, std::min<int64_t>(n, 5)), step = random_.between(1, 4);
+  const Value y = window(a, axis, size, step);
+  return {numel(y.shape()) <= kMostElements ? y : a};
+}
+
 Values RandomGenerator::surround() {
   const Value a = pick(has_axis);
   Dims before, after;
@@ -174,6 +185,15 @@ Values RandomGenerator::add_at() {
   return {scatter_add(a, index(s, a.shape()[axis]), like({a.dtype(), s}), axis)};
 }
 
+Values RandomGenerator::put_at() {
+  const Value a = pick(has_axis);
+  const int axis = axis_of(a);
+  if (a.shape()[axis] == 0) return {a};
+  Shape s = a.shape();
+  s[axis] = extent();
+  return {scatter(a, index(s, a.shape()[axis]), like({a.dtype(), s}), axis)};
+}
+
 Values RandomGenerator::cut_at() {
   const Value a = pick(has_axis);
   const int axis = axis_of(a);
@@ -202,6 +222,20 @@ Values RandomGenerator::product() {
   if (numel(s) > kMostElements) s[r - 1] = 1;
   const Value b = like({a.dtype(), s});
   return {random_.chance(0.7) ? matmul(a, b) : matmul(swap_last(b), swap_last(a))};
+}
+
+Values RandomGenerator::running_total() {
+  const Value a = pick([](const Value& v) { return has_axis(v) && is_number(v); });
+  const int axis = axis_of(a);
+  return {random_.chance(0.5) ? cumsum(a, axis) : cumprod(a, axis)};
+}
+
+Values RandomGenerator::order() {
+  // The reference compares every element of a row with every other.
+  const Value a = pick([](const Value& v) { return has_axis(v) && v.shape().back() <= 40; });
+  const bool falling = random_.chance(0.5);
+  if (random_.chance(0.5)) return sort(a, falling);
+  return topk(a, random_.between(0, a.shape().back()), falling);
 }
 
 Values RandomGenerator::soft_maximum() {

@@ -157,16 +157,17 @@ void RandomGenerator::step() {
   };
   using G = RandomGenerator;
   static const std::vector<Row> rows = {
-      {6, &G::unary},          {3, &G::positive},     {10, &G::binary},
-      {4, &G::divide},         {3, &G::compare},      {2, &G::logical},
-      {3, &G::choose},         {4, &G::convert},      {8, &G::fold},
-      {2, &G::first_greatest}, {4, &G::change_shape}, {5, &G::transpose},
-      {4, &G::repeat},         {4, &G::cut},          {3, &G::surround},
-      {4, &G::join},           {3, &G::look_up},      {3, &G::add_at},
-      {3, &G::cut_at},         {3, &G::replace_at},   {5, &G::product},
-      {3, &G::soft_maximum},   {3, &G::normalize},    {1, &G::count},
-      {1, &G::draw},           {1, &G::literal},      {1, &G::mark},
-      {1, &G::own_gradient},   {2, &G::input}};
+      {6, &G::unary},          {3, &G::positive},      {10, &G::binary},
+      {4, &G::divide},         {3, &G::compare},       {2, &G::logical},
+      {3, &G::choose},         {4, &G::convert},       {8, &G::fold},
+      {2, &G::first_greatest}, {4, &G::change_shape},  {5, &G::transpose},
+      {4, &G::repeat},         {4, &G::cut},           {3, &G::surround},
+      {4, &G::join},           {3, &G::look_up},       {3, &G::add_at},
+      {3, &G::cut_at},         {3, &G::replace_at},    {5, &G::product},
+      {3, &G::soft_maximum},   {3, &G::normalize},     {1, &G::count},
+      {1, &G::draw},           {1, &G::literal},       {1, &G::mark},
+      {1, &G::own_gradient},   {2, &G::input},         {3, &G::windows},
+      {3, &G::put_at},         {3, &G::running_total}, {3, &G::order}};
   int64_t all = 0;
   for (const Row& row : rows) all += row.weight;
   int64_t chosen = random_.below(all);

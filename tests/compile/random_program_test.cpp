@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "compile/random_program.h"
-#include "support/reference.h"
 #include "tessera/compile/compile.h"
+#include "tessera/conformance/reference.h"
 #include "tessera/exec/executor.h"
 #include "tessera/graph/print.h"
 #include "tessera/runtime/registry.h"

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "conformance/gradient_check.h"
-#include "conformance/harness.h"
 #include "tessera/autodiff/backward.h"
 #include "tessera/autodiff/gradients.h"
+#include "tessera/conformance/harness.h"
 
 namespace tessera {
 

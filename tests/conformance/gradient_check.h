@@ -1,7 +1,7 @@
 // Gradients of first and second order against central differences in f64.
 #pragma once
 
-#include "conformance/harness.h"
+#include "tessera/conformance/harness.h"
 
 namespace tessera {
 

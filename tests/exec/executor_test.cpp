@@ -99,8 +99,10 @@ TEST(ExecutorError, DataErrorsNameKernelAndScope) {
   ExecContext context(device);
   const Value x = make_leaf({DType::f32, {3}}), index = make_leaf({DType::i32, {2}});
   Value y;
+  int line = 0;
   {
     const Scope outer("model"), inner("embedding");
+    line = __LINE__ - 1;
     y = gather(x, index, 0);
   }
   Executor executor(compile_graph({{x, index}, {y}, {}}, device.target()), context);
@@ -110,7 +112,9 @@ TEST(ExecutorError, DataErrorsNameKernelAndScope) {
   const Buffer data = upload(device, {1, 2, 3}), out = upload(device, {0, 0});
   const std::vector<Buffer> externals = {data, bad};
   EXPECT_EQ(error_text([&] { executor.run(externals, std::span(&out, 1)); }),
-            "index -1 is out of range [0, 3) (kernel gather in model/embedding)");
+            cat("index -1 is out of range [0, 3) in kernel gather (in model/embedding, "
+                "executor_test.cpp:",
+                line, ")"));
 }
 
 TEST(ExecutorError, MemoryIsCheckedWhenTheProgramIsBound) {

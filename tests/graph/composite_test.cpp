@@ -136,12 +136,43 @@ TEST(Composite, LayerNormBackward) {
   }
 }
 
+TEST(Composite, RunningTotals) {
+  GraphData data;
+  const Value x = data.real({2, 3}, {1, 2, 3, 4, 0, 6});
+  EXPECT_EQ(data.evaluate(cumsum(x, 1)).real, (Reals{1, 3, 6, 4, 4, 10}));
+  EXPECT_EQ(data.evaluate(cumsum(x, 0)).real, (Reals{1, 2, 3, 5, 2, 9}));
+  EXPECT_EQ(data.evaluate(cumprod(x, 1)).real, (Reals{1, 2, 6, 4, 0, 0}));
+  const Value bytes = data.integer({3}, {100, 100, 100}, DType::i8);
+  EXPECT_EQ(data.evaluate(cumsum(bytes, 0)).integer, (std::vector<int64_t>{100, -56, 44}));
+  EXPECT_TRUE(data.evaluate(cumsum(data.real({2, 0}, {}), 1)).real.empty());
+}
+
+TEST(Composite, SortIsStableWithNanGreatest) {
+  GraphData data;
+  const double nan = std::nan("");
+  const Value x = data.real({2, 4}, {3, nan, 1, 3, 0.0, -0.0, nan, nan});
+  using Places = std::vector<int64_t>;
+  EXPECT_EQ(data.evaluate(sort(x, false)[1]).integer, (Places{2, 0, 3, 1, 0, 1, 2, 3}));
+  EXPECT_EQ(data.evaluate(sort(x, true)[1]).integer, (Places{1, 0, 3, 2, 2, 3, 0, 1}));
+  EXPECT_EQ(data.evaluate(topk(x, 1, true)[1]).integer, (Places{1, 2}));
+  EXPECT_EQ(data.evaluate(topk(x, 2, false)[1]).integer, (Places{2, 0, 0, 1}));
+  const Value flags = data.integer({4}, {1, 0, 1, 0}, DType::boolean);
+  EXPECT_EQ(data.evaluate(sort(flags, false)[0]).integer, (Places{0, 0, 1, 1}));
+  EXPECT_EQ(data.evaluate(sort(flags, true)[1]).integer, (Places{0, 2, 1, 3}));
+  EXPECT_TRUE(data.evaluate(sort(data.real({2, 0}, {}), false)[1]).integer.empty());
+}
+
 TEST(Composite, HasTheTypesOfItsNode) {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     for (const Shape& shape : kShapes) {
       const Value x = make_leaf({dtype, shape}), w = make_leaf({dtype, {shape.back()}});
       const auto y = layer_norm(x, w, w, kEpsilon);
-      const NodePtr nodes[] = {softmax(x).node, y[0].node,
+      const NodePtr nodes[] = {softmax(x).node,
+                               y[0].node,
+                               cumsum(x, 0).node,
+                               cumprod(x, 0).node,
+                               sort(x, true)[0].node,
+                               topk(x, 1, true)[0].node,
                                make_node(Op::layer_norm_backward, {x, x, w, y[1], y[2]})};
       for (const NodePtr& node : nodes) {
         const std::vector<Value> outputs = composite(*node);

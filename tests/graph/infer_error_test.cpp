@@ -71,6 +71,8 @@ const Case kSources[] = {
 const Case kReduce[] = {
     {"sum_bool", [] { reduce(Op::sum, boolean({2}), {0}); },
      "sum: not defined for bool, cast it first"},
+    {"prod_bool", [] { reduce(Op::prod, boolean({2}), {0}); },
+     "prod: not defined for bool, cast it first"},
     {"sum_axis",
      [] {
        reduce(Op::sum, f32({2, 3}), {2});
@@ -131,6 +133,24 @@ const Case kMove[] = {
        expand(f32({1, 1}), {int64_t(1) << 40, int64_t(1) << 40});
      },
      "shape: (1099511627776, 1099511627776) has more than 2^63 - 1 elements"},
+    {"window_axis", [] { window(f32({3}), 1, 2, 1); },
+     "window: axis 1 is out of range for 1 dimensions"},
+    {"window_size", [] { window(f32({3}), 0, 0, 1); },
+     "window: expected a size and a step of at least 1, got 0 and 1"},
+    {"window_step", [] { window(f32({3}), 0, 2, 0); },
+     "window: expected a size and a step of at least 1, got 2 and 0"},
+    {"window_long",
+     [] {
+       window(f32({2, 3}), 1, 4, 1);
+     },
+     "window: size 4 does not fit axis 1 of (2, 3)"},
+    {"window_rank", [] { window(f32(Dims::filled(8, 2)), 1, 1, 1); },
+     "shape: expected at most 8 dimensions, got more"},
+    {"window_count",
+     [] {
+       window(make_leaf({DType::u8, {int64_t(1) << 40}}), 0, int64_t(1) << 39, 1);
+     },
+     "shape: (549755813889, 549755813888) has more than 2^63 - 1 elements"},
     {"slice_ranks",
      [] {
        slice(f32({2, 3}), {0}, {1, 1}, {1, 1, 1});
@@ -214,6 +234,15 @@ const Case kIndex[] = {
      "scatter_add: not defined for bool"},
     {"scatter_add_source", [] { scatter_add(f32({2}), i64({4}), f32({5}), 0); },
      "scatter_add: indices and source differ: (4,) and (5,)"},
+    {"scatter_shapes",
+     [] {
+       scatter(f32({2, 3}), i64({4}), f32({4}), 0);
+     },
+     "scatter: shapes differ outside axis 0: (2, 3) and indices (4,)"},
+    {"scatter_dtypes", [] { scatter(f32({2}), i64({4}), i64({4}), 0); },
+     "scatter: dtypes differ: f32 and i64"},
+    {"scatter_source", [] { scatter(f32({2}), i64({4}), f32({5}), 0); },
+     "scatter: indices and source differ: (4,) and (5,)"},
     {"dynamic_slice_axis", [] { dynamic_slice(f32({2}), i64({}), 1, 1); },
      "dynamic_slice: axis 1 is out of range for 1 dimensions"},
     {"dynamic_slice_start", [] { dynamic_slice(f32({2}), i64({1}), 0, 1); },
@@ -283,6 +312,18 @@ const Case kKernels[] = {
     {"softmax_integer", [] { softmax(i64({2})); },
      "softmax: expected a floating-point tensor, got i64"},
     {"softmax_scalar", [] { softmax(f32({})); }, "softmax: expected at least 1 dimension, got ()"},
+    {"cumsum_bool", [] { cumsum(boolean({2}), 0); }, "cumsum: not defined for bool, cast it first"},
+    {"cumprod_axis", [] { cumprod(f32({2}), 1); },
+     "cumprod: axis 1 is out of range for 1 dimensions"},
+    {"sort_scalar", [] { sort(f32({}), false); }, "sort: expected at least 1 dimension, got ()"},
+    {"topk_scalar", [] { topk(f32({}), 1, true); }, "topk: expected at least 1 dimension, got ()"},
+    {"topk_many",
+     [] {
+       topk(f32({2, 3}), 4, true);
+     },
+     "topk: expected k from 0 to 3 for (2, 3), got 4"},
+    {"topk_negative", [] { topk(f32({3}), -1, true); },
+     "topk: expected k from 0 to 3 for (3,), got -1"},
     {"layer_norm_integer", [] { layer_norm(i64({2}), i64({2}), i64({2}), 0); },
      "layer_norm: expected a floating-point tensor, got i64"},
     {"layer_norm_scalar", [] { layer_norm(f32({}), f32({1}), f32({1}), 0); },

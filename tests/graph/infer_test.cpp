@@ -20,7 +20,7 @@ TEST(InferTypes, ScalarFunctionsKeepShapeAndDtype) {
   EXPECT_EQ(type_of(apply(Op::neg, leaf(DType::i8, {4}))), "i8(4,)");
   EXPECT_EQ(type_of(apply(Op::add, leaf(DType::bf16, {}), leaf(DType::bf16, {}))), "bf16()");
   EXPECT_EQ(type_of(apply(Op::lt, i64({2}), i64({2}))), "bool(2,)");
-  EXPECT_EQ(type_of(apply(Op::is_finite, f32({0, 2}))), "bool(0, 2)");
+  EXPECT_EQ(type_of(apply(Op::isfinite, f32({0, 2}))), "bool(0, 2)");
   const Value condition = leaf(DType::boolean, {2});
   EXPECT_EQ(type_of(apply(Op::logical_and, condition, condition)), "bool(2,)");
   EXPECT_EQ(type_of(apply(Op::eq, condition, condition)), "bool(2,)");

@@ -41,6 +41,19 @@ TEST(InterpretScalar, UnaryFunctions) {
       {Op::erf, 0.5, 0.5204998778130465},
       {Op::sigmoid, 1, 0.7310585786300049},
       {Op::floor, -1.5, -2},
+      {Op::ceil, -1.5, -1},
+      {Op::trunc, -1.5, -1},
+      {Op::round, -1.5, -2},
+      {Op::round, 2.5, 2},
+      {Op::expm1, 1e-10, 1.00000000005e-10},
+      {Op::log1p, 1e-10, 9.9999999995e-11},
+      {Op::log2, 8, 3},
+      {Op::tan, 1, 1.5574077246549023},
+      {Op::asin, 0.5, 0.5235987755982989},
+      {Op::acos, 0.5, 1.0471975511965979},
+      {Op::atan, 1, 0.7853981633974483},
+      {Op::sinh, 1, 1.1752011936438014},
+      {Op::cosh, 1, 1.5430806348152437},
   };
   for (const Unary& row : rows) {
     GraphData data;
@@ -56,10 +69,15 @@ struct Binary {
 
 TEST(InterpretScalar, BinaryFunctions) {
   const Binary rows[] = {
-      {Op::add, 1.5, 2, 3.5}, {Op::sub, 1.5, 2, -0.5}, {Op::mul, 1.5, 2, 3},
-      {Op::div, 3, 2, 1.5},   {Op::div, 1, 0, kInf},   {Op::pow, 2, 0.5, 1.4142135623730951},
-      {Op::maximum, 1, 2, 2}, {Op::maximum, 2, 1, 2},  {Op::minimum, 1, 2, 1},
-      {Op::minimum, 2, 1, 1},
+      {Op::add, 1.5, 2, 3.5},        {Op::sub, 1.5, 2, -0.5},
+      {Op::mul, 1.5, 2, 3},          {Op::div, 3, 2, 1.5},
+      {Op::div, 1, 0, kInf},         {Op::pow, 2, 0.5, 1.4142135623730951},
+      {Op::maximum, 1, 2, 2},        {Op::maximum, 2, 1, 2},
+      {Op::minimum, 1, 2, 1},        {Op::minimum, 2, 1, 1},
+      {Op::floor_div, -7, 2, -4},    {Op::floor_div, 1, 0.1, 9},
+      {Op::floor_div, 5, -kInf, -1}, {Op::floor_div, 5, 0, kInf},
+      {Op::mod, -7, 2, 1},           {Op::mod, 7, -2, -1},
+      {Op::mod, -5, kInf, kInf},     {Op::atan2, -1, -1, -2.356194490192345},
   };
   for (const Binary& row : rows) {
     GraphData data;
@@ -98,7 +116,7 @@ TEST(InterpretScalar, ComparisonsGiveBool) {
         << name(op);
   }
   const Value special = data.real({4}, {1, kInf, -kInf, kNan});
-  EXPECT_EQ(data.evaluate(apply(Op::is_finite, special)).integer, (Integers{1, 0, 0, 0}));
+  EXPECT_EQ(data.evaluate(apply(Op::isfinite, special)).integer, (Integers{1, 0, 0, 0}));
 }
 
 TEST(InterpretScalar, Logic) {
@@ -139,6 +157,26 @@ TEST(InterpretScalar, IntegersWrapToTheirWidth) {
   EXPECT_EQ(data.evaluate(big + big).integer, (Integers{0, -2}));
   EXPECT_EQ(data.evaluate(big * big).integer, (Integers{0, 1}));
   EXPECT_EQ(data.evaluate(apply(Op::abs, big)).integer, (Integers{INT64_MIN, INT64_MAX}));
+}
+
+TEST(InterpretScalar, DivisionsAndShiftsOfIntegers) {
+  GraphData data;
+  const Value a = data.integer({6}, {-7, 7, INT64_MIN, 5, INT64_MIN, 0});
+  const Value b = data.integer({6}, {2, -2, -1, 0, INT64_MAX, 3});
+  EXPECT_EQ(data.evaluate(apply(Op::floor_div, a, b)).integer,
+            (Integers{-4, -4, INT64_MIN, 0, -2, 0}));
+  EXPECT_EQ(data.evaluate(apply(Op::mod, a, b)).integer, (Integers{1, -1, 0, 0, INT64_MAX - 1, 0}));
+  const Value x = data.integer({5}, {1, -1, 100, -100, -100}, DType::i8);
+  const Value by = data.integer({5}, {7, 8, 1, 1, -1}, DType::i8);
+  EXPECT_EQ(data.evaluate(apply(Op::shift_left, x, by)).integer, (Integers{-128, 0, -56, 56, 0}));
+  EXPECT_EQ(data.evaluate(apply(Op::shift_right, x, by)).integer, (Integers{0, -1, 50, -50, -1}));
+  const Value word = data.integer({2}, {4294967295, 12}, DType::u32);
+  EXPECT_EQ(data.evaluate(apply(Op::bitwise_not, word)).integer, (Integers{0, 4294967283}));
+  EXPECT_EQ(data.evaluate(apply(Op::bitwise_and, word, -word)).integer, (Integers{1, 4}));
+  EXPECT_EQ(data.evaluate(apply(Op::bitwise_or, word, -word)).integer,
+            (Integers{4294967295, 4294967292}));
+  EXPECT_EQ(data.evaluate(apply(Op::bitwise_xor, word, -word)).integer,
+            (Integers{4294967294, 4294967288}));
 }
 
 TEST(InterpretScalarDeathTest, FloatFunctionsHaveNoIntegerForm) {

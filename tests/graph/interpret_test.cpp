@@ -134,6 +134,8 @@ TEST_F(Interpret, Reductions) {
   EXPECT_EQ(real(reduce(Op::sum, x, {0})), (Reals{5, 3, 9}));
   EXPECT_EQ(real(reduce(Op::sum, x, {1})), (Reals{9, 8}));
   EXPECT_EQ(real(reduce(Op::sum, x, {0, 1})), Reals{17});
+  EXPECT_EQ(real(reduce(Op::prod, x, {1})), (Reals{15, -48}));
+  EXPECT_EQ(real(reduce(Op::prod, data.real({2, 0}, {}), {1})), (Reals{1, 1}));
   EXPECT_EQ(real(reduce(Op::max, x, {1})), (Reals{5, 6}));
   EXPECT_EQ(real(reduce(Op::min, x, {0})), (Reals{1, -2, 3}));
   EXPECT_EQ(real(reduce(Op::sum, data.real({2, 0}, {}), {1})), (Reals{0, 0}));
@@ -192,6 +194,27 @@ TEST_F(Interpret, ScatterAdd) {
   EXPECT_EQ(real(scatter_add(x, index, source, 0)), (Reals{41, 61, 51, 61}));
   const Value bytes = data.integer({1}, {200}, DType::u8);
   EXPECT_EQ(integer(scatter_add(bytes, data.integer({1}, {0}), bytes, 0)), Integers{144});
+}
+
+TEST_F(Interpret, ScatterKeepsTheLast) {
+  const Value x = data.real({2, 2}, {1, 1, 1, 1});
+  const Value index = data.integer({3, 2}, {0, 1, 0, 1, 1, 1});
+  const Value source = data.real({3, 2}, {10, 20, 30, 40, 50, 60});
+  EXPECT_EQ(real(scatter(x, index, source, 0)), (Reals{30, 1, 50, 60}));
+  const Value flags = data.integer({2}, {1, 0}, DType::boolean);
+  EXPECT_EQ(
+      integer(scatter(flags, data.integer({1}, {0}), data.integer({1}, {0}, DType::boolean), 0)),
+      (Integers{0, 0}));
+}
+
+TEST_F(Interpret, Windows) {
+  const Value x = data.real({5}, {1, 2, 3, 4, 5});
+  EXPECT_EQ(real(window(x, 0, 3, 1)), (Reals{1, 2, 3, 2, 3, 4, 3, 4, 5}));
+  EXPECT_EQ(real(window(x, 0, 2, 2)), (Reals{1, 2, 3, 4}));
+  EXPECT_EQ(real(window(x, 0, 2, INT64_MAX)), (Reals{1, 2}));
+  const Value table = data.real({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(window(table, 0, 2, 1).shape(), (Shape{1, 3, 2}));
+  EXPECT_EQ(real(window(table, 0, 2, 1)), (Reals{1, 4, 2, 5, 3, 6}));
 }
 
 TEST_F(Interpret, DynamicSliceAndUpdate) {

@@ -64,6 +64,12 @@ TEST(PrintText, Attributes) {
   const std::pair<Value, const char*> cases[] = {
       {iota(DType::i32, {2, 3}, 1), "= iota i32(2, 3) axis=1\n"},
       {reduce(Op::argmax, x, {1}), "= argmax i64(4, 1) %0 axes=(1,)\n"},
+      {reduce(Op::prod, x, {0}), "= prod f32(1, 6) %0 axes=(0,)\n"},
+      {window(x, 1, 2, 3), "= window f32(4, 2, 2) %0 axis=1 size_step=(2, 3)\n"},
+      {cumsum(x, 1), "= cumsum f32(4, 6) %0 axis=1\n"},
+      {cumprod(x, 0), "= cumprod f32(4, 6) %0 axis=0\n"},
+      {sort(x, true)[0], "= sort f32(4, 6), i64(4, 6) %0 descending=1\n"},
+      {topk(x, 2, false)[0], "= topk f32(4, 2), i64(4, 2) %0 largest=0\n"},
       {reduce(Op::max, x, {0}), "= max f32(1, 6) %0 axes=(0,)\n"},
       {reduce(Op::min, x, {0}), "= min f32(1, 6) %0 axes=(0,)\n"},
       {permute(x, {1, 0}), "= permute f32(6, 4) %0 permutation=(1, 0)\n"},

@@ -163,6 +163,8 @@ TEST(VerifyNode, ChecksTheAxis) {
       {Op::concat, {x, x}, {type({2, 6})}},
       {Op::gather, {x, index}, {type({2, 3})}},
       {Op::scatter_add, {x, index, x}, {type({2, 3})}},
+      {Op::scatter, {x, index, x}, {type({2, 3})}},
+      {Op::cumsum, {x}, {type({2, 3})}},
       {Op::dynamic_update_slice, {x, x, start}, {type({2, 3})}},
   };
   for (Record record : records) {
@@ -185,6 +187,20 @@ TEST(VerifyNode, ChecksTheSizeOfADynamicSlice) {
   EXPECT_EQ(record.verify(), "");
   record.attrs.axis = 5;
   EXPECT_EQ(record.verify(), "axis 5 is not one of 2 axes");
+}
+
+TEST(VerifyNode, ChecksTheSizesOfWindowsAndTopK) {
+  Record window{Op::window, {f32({5})}, {type({4, 2})}};
+  window.attrs.a = {2};
+  EXPECT_EQ(window.verify(), "expected a size and a step, got (2,)");
+  window.attrs.a = {2, 1};
+  EXPECT_EQ(window.verify(), "");
+  window.attrs.axis = 1;
+  EXPECT_EQ(window.verify(), "axis 1 is not one of 1 axes");
+  Record topk{Op::topk, {f32({5})}, {type({2}), {DType::i64, {2}}}};
+  EXPECT_EQ(topk.verify(), "expected one k, got ()");
+  topk.attrs.a = {2};
+  EXPECT_EQ(topk.verify(), "");
 }
 
 TEST(VerifyNode, ChecksTheSplitOfACustomVjp) {

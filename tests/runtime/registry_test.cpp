@@ -3,43 +3,65 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "runtime/fake_backend.h"
+#include "support/expect_error.h"
 #include "tessera/runtime/counters.h"
 #include "tessera/runtime/shared_library.h"
 
 namespace tessera::test {
 namespace {
 
-TEST(Registry, MakesABackendAtFirstUseAndOnce) {
-  int made = 0;
-  register_backend("fake", [&made] {
-    ++made;
-    return std::make_unique<FakeBackend>(100);
-  });
-  register_backend("fake", []() -> std::unique_ptr<Backend> {
-    ADD_FAILURE() << "the second registration must be ignored";
-    return nullptr;
-  });
-  EXPECT_EQ(made, 0);
-  Backend& first = backend("fake");
-  EXPECT_EQ(&backend("fake"), &first);
-  EXPECT_EQ(made, 1);
-  const std::vector<std::string> names = backend_names();
-  EXPECT_EQ(std::count(names.begin(), names.end(), "fake"), 1);
+BackendFactory fakes(int count, int* made = nullptr) {
+  return {[count] { return count; },
+          [made](int) {
+            if (made != nullptr) ++*made;
+            return std::make_unique<FakeBackend>(100);
+          }};
 }
 
-TEST(Registry, SaysWhichBackendsThereAre) {
-  register_backend("fake", [] { return std::make_unique<FakeBackend>(100); });
-  try {
-    backend("abacus");
-    FAIL() << "expected an Error";
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    EXPECT_EQ(text.find("backend: expected one of ["), 0u) << text;
-    EXPECT_NE(text.find("fake"), std::string::npos) << text;
-    EXPECT_NE(text.find("], got 'abacus'"), std::string::npos) << text;
-  }
+TEST(Registry, MakesABackendAtFirstUseAndOnce) {
+  int made = 0, ignored = 0;
+  register_backend(DeviceKind::opencl, fakes(2, &made));
+  register_backend(DeviceKind::opencl, fakes(5, &ignored));
+  EXPECT_EQ(made, 0);
+  Backend& first = backend("opencl:1");
+  EXPECT_EQ(&backend("opencl:1"), &first);
+  EXPECT_EQ(made, 1);
+  EXPECT_NE(&backend("opencl"), &first);
+  EXPECT_EQ(made, 2);
+  EXPECT_EQ(ignored, 0);
+  const std::vector<Device> devices = available_devices();
+  EXPECT_EQ(std::count(devices.begin(), devices.end(), Device("opencl:1")), 1);
+  EXPECT_EQ(std::count(devices.begin(), devices.end(), Device("opencl:2")), 0);
+}
+
+TEST(Registry, SaysWhichDeviceIsNotThere) {
+  register_backend(DeviceKind::opencl, fakes(2));
+  EXPECT_EQ(error_text([] { backend("opencl:7"); }),
+            "Failed to initialize OpenCL device 7: 2 devices found");
+  EXPECT_EQ(error_text([] { backend("cpu:1"); }),
+            "Failed to initialize CPU device 1: 1 device found");
+  EXPECT_EQ(error_text([] { backend("cuda:0"); }),
+            "Failed to initialize CUDA device 0: this build has no CUDA backend");
+}
+
+TEST(Registry, PrefersWhatTheEnvironmentAsksFor) {
+  register_backend(DeviceKind::opencl, fakes(2));
+  const char* before = std::getenv("TESSERA_DEVICE");
+  const std::string saved = before == nullptr ? "" : before;
+  setenv("TESSERA_DEVICE", "opencl:1", 1);
+  EXPECT_EQ(preferred_device(), Device("opencl:1"));
+  setenv("TESSERA_DEVICE", "opencl:2", 1);
+  EXPECT_EQ(error_text([] { preferred_device(); }),
+            "TESSERA_DEVICE: Failed to initialize OpenCL device 2: 2 devices found");
+  setenv("TESSERA_DEVICE", "gpu", 1);
+  EXPECT_EQ(error_text([] { preferred_device(); }),
+            "TESSERA_DEVICE: device: expected cpu, cuda:N or opencl:N, got 'gpu'");
+  setenv("TESSERA_DEVICE", "", 1);
+  EXPECT_EQ(preferred_device(), Device("cpu"));
+  before == nullptr ? unsetenv("TESSERA_DEVICE") : setenv("TESSERA_DEVICE", saved.c_str(), 1);
 }
 
 TEST(CallKernel, PassesOperandsAndTheFirstExtent) {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "support/expect_error.h"
-#include "support/reference.h"
+#include "tessera/conformance/reference.h"
 #include "tessera/tensor/compiled.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/random.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expect_error.h"
-#include "support/reference.h"
+#include "tessera/conformance/reference.h"
 #include "tessera/tensor/ops.h"
 
 namespace tessera {
@@ -69,7 +69,7 @@ TEST(Big, IndicesBeyondIntoAView) {
   EXPECT_EQ(to_doubles(gather(x, index, 0)), (std::vector<double>{2.5, 2.5, 2.5}));
   EXPECT_EQ(to_doubles(dynamic_slice(x, scalar(kMany - 2), 0, 2)), (std::vector<double>{2.5, 2.5}));
   EXPECT_EQ(error_text([&] { gather(x, tensor(std::vector<int64_t>{kMany}), 0).eval(); }),
-            "index 2147483659 is out of range [0, 2147483659) (kernel gather)");
+            "index 2147483659 is out of range [0, 2147483659) in kernel gather");
 }
 
 TEST(Big, SlicesBeyondOfAView) {

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <cmath>
 
 #include "support/expect_error.h"
-#include "support/reference.h"
 #include "tessera/base/philox.h"
+#include "tessera/conformance/reference.h"
 #include "tessera/tensor/compiled.h"
 #include "tessera/tensor/ops.h"
 
@@ -89,7 +91,7 @@ TEST(Random, NormalMoments) {
   EXPECT_NEAR(mean(z * z).item(), 1, 0.02);
   EXPECT_NEAR(mean(z * z * z).item(), 0, 0.05);
   EXPECT_NEAR(mean(z * z * z * z).item(), 3, 0.15);
-  EXPECT_EQ(sum(is_finite(x)).item(), 100000);
+  EXPECT_EQ(sum(isfinite(x)).item(), 100000);
 }
 
 TEST(Random, Bernoulli) {
@@ -134,8 +136,73 @@ TEST(Random, TheModeIsPartOfWhatACompiledFunctionIs) {
   EXPECT_EQ(drop.stats().compilations, 2);
 }
 
+TEST(Random, IntegersFillTheirRange) {
+  const Random random(5);
+  const std::vector<int64_t> small = random.randint({60000}, -2, 4).to_vector<int64_t>();
+  std::vector<int> counts(6);
+  for (const int64_t v : small) {
+    ASSERT_GE(v, -2);
+    ASSERT_LT(v, 4);
+    ++counts[size_t(v + 2)];
+  }
+  for (const int count : counts) EXPECT_NEAR(count, 10000, 500);
+  const Tensor wide = random.randint({1000}, 0, int64_t{1} << 48);
+  EXPECT_GT(max(wide).item(), 0x1p47);
+  EXPECT_EQ(unique_counts(mod(wide, 2)).values.numel(), 2);  // low bits vary too
+  EXPECT_EQ(random.randint({3}, 0, 256, DType::u8).dtype(), DType::u8);
+  EXPECT_EQ(random.randint({0, 2}, 0, 2).shape(), (Shape{0, 2}));
+}
+
+TEST(Random, APermutationHoldsEveryNumberOnce) {
+  const Random random(6);
+  const Tensor p = random.permutation(1000);
+  EXPECT_EQ(to_doubles(sort(p).values), to_doubles(arange(1000)));
+  EXPECT_GT(sum(p != arange(1000)).item(), 900);
+  EXPECT_NE(to_doubles(random.permutation(1000)), to_doubles(p));
+  EXPECT_EQ(random.permutation(0).shape(), (Shape{0}));
+}
+
+TEST(Random, MultinomialFollowsItsWeights) {
+  const Random random(7);
+  const Tensor weights = tensor(std::vector<float>{0, 1, 0, 3, 0, 4, 4, 4, 0, 0}, {2, 5});
+  const std::vector<int64_t> draws = random.multinomial(weights, 20000, true).to_vector<int64_t>();
+  ASSERT_EQ(draws.size(), 40000u);
+  std::vector<double> counts(10);
+  for (size_t i = 0; i < draws.size(); ++i) counts[i / 20000 * 5 + size_t(draws[i])] += 1;
+  const std::vector<double> expected = {0, 5000, 0, 15000, 0, 20000. / 3, 20000. / 3, 20000. / 3};
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(counts[i], expected[i], 300) << i;
+  EXPECT_EQ(counts[8] + counts[9], 0);
+}
+
+TEST(Random, MultinomialWithoutReplacement) {
+  const Random random(8);
+  const Tensor weights = tensor(std::vector<float>{1, 0, 2, 5, 0});
+  std::vector<int> first(5);
+  for (int i = 0; i < 4000; ++i) {
+    const std::vector<int64_t> draw = random.multinomial(weights, 3).to_vector<int64_t>();
+    EXPECT_EQ(std::set<int64_t>(draw.begin(), draw.end()), (std::set<int64_t>{0, 2, 3}));
+    ++first[size_t(draw[0])];
+  }
+  EXPECT_NEAR(first[3], 2500, 150);
+  EXPECT_NEAR(first[0], 500, 100);
+}
+
 TEST(RandomError, Texts) {
   const Random random(2);
+  EXPECT_EQ(error_text([&] { random.randint({2}, 3, 3); }),
+            "randint: expected low < high at most 2^48 apart, got 3 and 3");
+  EXPECT_EQ(error_text([&] { random.randint({2}, 0, 3, DType::f32); }),
+            "randint: expected an integer dtype, got f32");
+  EXPECT_EQ(error_text([&] { random.randint({2}, 0, 257, DType::u8); }),
+            "literal: 256 does not fit u8");
+  EXPECT_EQ(error_text([&] { random.permutation(-1); }),
+            "permutation: expected at least 0 elements, got -1");
+  EXPECT_EQ(error_text([&] { random.multinomial(scalar(1.f), 1); }),
+            "multinomial: expected weights (…, C) of at least one class, got ()");
+  EXPECT_EQ(error_text([&] { random.multinomial(ones({3}), 0); }),
+            "multinomial: expected at least 1 draw, got 0");
+  EXPECT_EQ(error_text([&] { random.multinomial(ones({3}), 4); }),
+            "multinomial: 4 draws without replacement from 3 classes");
   EXPECT_EQ(error_text([&] { random.uniform({2}, 1, 1); }),
             "uniform: expected low < high, got 1 and 1");
   EXPECT_EQ(error_text([&] { random.bernoulli({2}, 1.5); }),

@@ -35,7 +35,7 @@ struct Net {
     const Tensor loss = mean(error * error);
     const std::vector<Tensor> params = {w1, w2};
     const std::vector<Tensor> grads = grad(loss, params);
-    const Tensor finite = is_finite(sum(grads[0] * grads[0]) + sum(grads[1] * grads[1]));
+    const Tensor finite = isfinite(sum(grads[0] * grads[0]) + sum(grads[1] * grads[1]));
     w1.assign(where(finite, w1.value() - rate.value() * grads[0], w1));
     w2.assign(where(finite, w2.value() - rate.value() * grads[1], w2));
     skipped.assign(skipped.value() + cast(logical_not(finite), DType::i64));

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "support/expect_error.h"
-#include "support/reference.h"
+#include "tessera/conformance/reference.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tensor/stats.h"
 

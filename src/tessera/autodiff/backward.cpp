@@ -91,6 +91,7 @@ std::vector<Value> backward(std::span<const Value> outputs, std::span<const Valu
     bool needed = false;
     for (const Value& input : node->inputs()) needed |= on_path.contains(input.node.get());
     if (!needed) continue;
+    const OriginGuard origin(node->scope, node->line);
     const std::vector<Value> output_gradients = found->second;  // `grads` may rehash below
     const std::vector<Value> result = gradients_of_inputs({node, output_gradients});
     for (size_t i = 0; i < result.size(); ++i) {

@@ -1,10 +1,13 @@
 #include "tessera/autodiff/gradients.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
 #include "tessera/autodiff/backward.h"
 #include "tessera/graph/build.h"
+#include "tessera/graph/custom.h"
 
 namespace tessera {
 
@@ -30,6 +33,9 @@ Grads max_reduce_grad(const Context& c) {
   return {c.g() / reduce(Op::sum, hit, c.node->attrs.a) * hit};
 }
 
+// 1 / √(1 - x²), without what 1 - x² loses beside 1.
+Value arc_slope(const Value& x) { return apply(Op::rsqrt, (-x + 1.0) * (x + 1.0)); }
+
 Grads pow_grad(const Context& c) {
   const Value &a = c.in(0), &b = c.in(1);
   const Value positive = apply(Op::gt, a, zeros_like(a));
@@ -40,11 +46,62 @@ Grads pow_grad(const Context& c) {
   return {c.g() * da, c.g() * c.out() * log_a};
 }
 
-Grads permute_grad(const Context& c) {
-  const Dims& forward = c.node->attrs.a;
-  Dims inverse = forward;
-  for (int i = 0; i < forward.rank(); ++i) inverse[int(forward[i])] = i;
-  return {permute(c.g(), inverse)};
+Dims inverse(const Dims& permutation) {
+  Dims result = permutation;
+  for (int i = 0; i < permutation.rank(); ++i) result[int(permutation[i])] = i;
+  return result;
+}
+
+// Along the last axis, the product of the elements before each.
+Value product_before(const Value& x) {
+  const int last = x.shape().rank() - 1;
+  Dims none = Dims::filled(last + 1, 0), before = none;
+  Shape kept = x.shape();
+  --kept[last];
+  ++before[last];
+  const Value shifted = pad(slice(x, none, kept, Dims::filled(last + 1, 1)), before, none, 1);
+  return cumprod(shifted, last);
+}
+
+// The others' product, from both sides: dividing the whole by each element would fail at zeros.
+Grads prod_grad(const Context& c) {
+  const Value& x = c.in(0);
+  if (numel(x.shape()) == 0) return {zeros_like(x)};
+  const Dims& axes = c.node->attrs.a;
+  Dims order;
+  Shape rows, moved;
+  for (int i = 0; i < x.shape().rank(); ++i) {
+    if (axes.contains(i)) continue;
+    order.push_back(i);
+    rows.push_back(x.shape()[i]);
+  }
+  rows.push_back(numel(x.shape()) / numel(rows));
+  for (const int64_t axis : axes) order.push_back(axis);
+  for (const int64_t axis : order) moved.push_back(x.shape()[int(axis)]);
+  const DType wide = compute_type(x.dtype());
+  const Value flat = cast(reshape(permute(x, order), rows), wide);
+  const int last = rows.rank() - 1;
+  const Value others = product_before(flat) * flip(product_before(flip(flat, last)), last);
+  const Value back = permute(reshape(others, moved), inverse(order));
+  return {cast(cast(c.g(), wide) * back, x.dtype())};
+}
+
+Grads scatter_grad(const Context& c) {
+  const int axis = int(c.node->attrs.axis);
+  const Value &x = c.in(0), &index = c.in(1), &source = c.in(2);
+  // Of the places that meet at one element, the one whose number is left there has won.
+  const Value place = iota(DType::i64, index.shape(), axis);
+  const Value winner =
+      gather(scatter(full({DType::i64, x.shape()}, 0), index, place, axis), index, axis);
+  return {scatter(c.g(), index, zeros_like(source), axis),
+          {},
+          where(apply(Op::eq, winner, place), gather(c.g(), index, axis), zeros_like(source))};
+}
+
+// sort and topk: each value goes back to where it was.
+Grads ordered_grad(const Context& c) {
+  if (!c.g()) return {Value{}};
+  return {scatter_add(zeros_like(c.in(0)), c.out(1), c.g(), c.in(0).shape().rank() - 1)};
 }
 
 Grads slice_grad(const Context& c) {
@@ -54,9 +111,11 @@ Grads slice_grad(const Context& c) {
   // Axes taken with a step scatter back one by one; the others are a pad.
   Dims before = Dims::filled(shape.rank(), 0), after = before;
   for (int i = 0; i < shape.rank(); ++i) {
-    if (at.c[i] == 1) {
-      before[i] = at.a[i];
-      after[i] = shape[i] - at.a[i] - at.b[i];
+    if (at.c[i] == 1 || at.c[i] == -1) {
+      if (at.c[i] == -1) g = flip(g, i);
+      // Where nothing is taken, the start may lie anywhere.
+      before[i] = at.b[i] == 0 ? 0 : std::min(at.a[i], at.a[i] + (at.b[i] - 1) * at.c[i]);
+      after[i] = shape[i] - before[i] - at.b[i];
       continue;
     }
     Type wide = g.type();
@@ -67,6 +126,29 @@ Grads slice_grad(const Context& c) {
     g = scatter_add(full(wide, 0), index, g, i);
   }
   return {pad(g, before, after, 0)};
+}
+
+// The windows laid end to end along the axis, each element back to where it came from.
+Grads window_grad(const Context& c) {
+  const int axis = int(c.node->attrs.axis);
+  const int64_t size = c.node->attrs.a[0], step = c.node->attrs.a[1];
+  const int64_t windows = c.g().shape()[axis], count = windows * size;
+  Dims order;
+  for (int i = 0; i < c.in(0).shape().rank(); ++i) {
+    order.push_back(i);
+    if (i == axis) order.push_back(c.in(0).shape().rank());
+  }
+  Shape ends = c.in(0).shape(), along = Dims::filled(ends.rank(), 1);
+  ends[axis] = along[axis] = count;
+  const Value g = reshape(permute(c.g(), order), ends);
+  if (step == size) {
+    Dims before = Dims::filled(ends.rank(), 0), after = before;
+    after[axis] = c.in(0).shape()[axis] - count;
+    return {pad(g, before, after, 0)};
+  }
+  const Value start = iota(DType::i64, {windows, size}, 0) * constant_int(DType::i64, step);
+  const Value index = reshape(start + iota(DType::i64, {windows, size}, 1), along);
+  return {scatter_add(zeros_like(c.in(0)), expand(index, ends), g, axis)};
 }
 
 Grads pad_grad(const Context& c) {
@@ -98,23 +180,38 @@ Grads update_slice_grad(const Context& c) {
           {}};
 }
 
-Grads custom_grad(const Context& c) {
-  const auto split = c.node->inputs().begin() + c.node->attrs.axis;
-  const std::vector<Value> x(c.node->inputs().begin(), split);
-  std::vector<Value> g = c.grads;
+// What a user's function gave: one gradient per input, each of the input's type or none.
+void check_user_gradients(const std::string& op, std::span<const Value> x, const Grads& dx) {
+  if (dx.size() != x.size()) fail(op, ": expected ", x.size(), " gradients, got ", dx.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (dx[i] && dx[i].type() != x[i].type()) {
+      fail(op, ": expected a gradient of ", x[i].type(), " for input ", i, ", got ", dx[i].type());
+    }
+  }
+}
+
+// The gradients of all outputs, with zeros for those that have none.
+Grads with_zeros(const Context& c) {
+  Grads g = c.grads;
   for (size_t i = 0; i < g.size(); ++i) {
     if (!g[i]) g[i] = full(c.node->types[i], 0);
   }
-  std::vector<Value> dx = (*c.node->vjp)(x, outputs_of(c.node), g);
-  if (dx.size() != x.size()) {
-    fail("custom_vjp: expected ", x.size(), " gradients, got ", dx.size());
-  }
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (dx[i] && dx[i].type() != x[i].type()) {
-      fail("custom_vjp: expected a gradient of ", x[i].type(), " for input ", i, ", got ",
-           dx[i].type());
-    }
-  }
+  return g;
+}
+
+Grads custom_op_grad(const Context& c) {
+  const CustomDefinition& definition = custom_definition(c.node->attrs);
+  if (!definition.vjp) return {};
+  Grads dx = definition.vjp(c.node->inputs(), outputs_of(c.node), with_zeros(c));
+  check_user_gradients(cat("custom_op: '", definition.kernel->name, "'"), c.node->inputs(), dx);
+  return dx;
+}
+
+Grads custom_grad(const Context& c) {
+  const auto split = c.node->inputs().begin() + c.node->attrs.axis;
+  const std::vector<Value> x(c.node->inputs().begin(), split);
+  std::vector<Value> dx = (*c.node->vjp)(x, outputs_of(c.node), with_zeros(c));
+  check_user_gradients("custom_vjp", x, dx);
   dx.resize(c.node->inputs().size());  // the forward values behind the inputs get none
   return dx;
 }
@@ -133,17 +230,29 @@ const GradientRow kRows[] = {
     {Op::neg,     [](const Context& c) -> Grads { return {-c.g()}; }},
     {Op::abs,     [](const Context& c) -> Grads { return {c.g() * apply(Op::sign, c.in(0))}; }},
     {Op::exp,     [](const Context& c) -> Grads { return {c.g() * c.out()}; }},
+    // Not out + 1, which has no digits left where x is far below 0.
+    {Op::expm1,   [](const Context& c) -> Grads { return {c.g() * apply(Op::exp, c.in(0))}; }},
     {Op::log,     [](const Context& c) -> Grads { return {c.g() / c.in(0)}; }},
+    {Op::log1p,   [](const Context& c) -> Grads { return {c.g() / (c.in(0) + 1.0)}; }},
+    {Op::log2,    [](const Context& c) -> Grads { return {c.g() / c.in(0) * std::numbers::log2e}; }},
     {Op::sqrt,    [](const Context& c) -> Grads { return {c.g() / c.out() * 0.5}; }},
     {Op::rsqrt,   [](const Context& c) -> Grads { return {c.g() * c.out() * c.out() * c.out() * -0.5}; }},
     {Op::reciprocal, [](const Context& c) -> Grads { return {-(c.g() * c.out() * c.out())}; }},
     {Op::sin,     [](const Context& c) -> Grads { return {c.g() * apply(Op::cos, c.in(0))}; }},
     {Op::cos,     [](const Context& c) -> Grads { return {-(c.g() * apply(Op::sin, c.in(0)))}; }},
+    {Op::tan,     [](const Context& c) -> Grads { return {c.g() * (c.out() * c.out() + 1.0)}; }},
+    {Op::asin,    [](const Context& c) -> Grads { return {c.g() * arc_slope(c.in(0))}; }},
+    {Op::acos,    [](const Context& c) -> Grads { return {-(c.g() * arc_slope(c.in(0)))}; }},
+    {Op::atan,    [](const Context& c) -> Grads { return {c.g() / (c.in(0) * c.in(0) + 1.0)}; }},
+    {Op::sinh,    [](const Context& c) -> Grads { return {c.g() * apply(Op::cosh, c.in(0))}; }},
+    {Op::cosh,    [](const Context& c) -> Grads { return {c.g() * apply(Op::sinh, c.in(0))}; }},
     {Op::tanh,    [](const Context& c) -> Grads { return {c.g() * (-(c.out() * c.out()) + 1.0)}; }},
     {Op::erf,     [](const Context& c) -> Grads {
        return {c.g() * (apply(Op::exp, -(c.in(0) * c.in(0))) * kTwoOverSqrtPi)}; }},
     {Op::sigmoid, [](const Context& c) -> Grads { return {c.g() * c.out() * (-c.out() + 1.0)}; }},
-    {Op::sign, nullptr}, {Op::floor, nullptr}, {Op::is_finite, nullptr}, {Op::logical_not, nullptr},
+    {Op::sign, nullptr}, {Op::floor, nullptr}, {Op::ceil, nullptr}, {Op::round, nullptr},
+    {Op::trunc, nullptr}, {Op::isnan, nullptr}, {Op::isinf, nullptr}, {Op::isfinite, nullptr},
+    {Op::bitwise_not, nullptr}, {Op::logical_not, nullptr},
 
     {Op::add,     [](const Context& c) -> Grads { return {c.g(), c.g()}; }},
     {Op::sub,     [](const Context& c) -> Grads { return {c.g(), -c.g()}; }},
@@ -151,11 +260,19 @@ const GradientRow kRows[] = {
     {Op::div,     [](const Context& c) -> Grads {
        const Value da = c.g() / c.in(1);
        return {da, -(da * c.out())}; }},
+    {Op::floor_div, nullptr},
+    {Op::mod,     [](const Context& c) -> Grads {
+       return {c.g(), -(c.g() * apply(Op::floor_div, c.in(0), c.in(1)))}; }},
+    {Op::atan2,   [](const Context& c) -> Grads {
+       const Value scaled = c.g() / (c.in(0) * c.in(0) + c.in(1) * c.in(1));
+       return {scaled * c.in(1), -(scaled * c.in(0))}; }},
     {Op::pow, pow_grad},
     {Op::maximum, [](const Context& c) { return max_binary_grad(c, Op::gt); }},
     {Op::minimum, [](const Context& c) { return max_binary_grad(c, Op::lt); }},
     {Op::eq, nullptr}, {Op::ne, nullptr}, {Op::lt, nullptr}, {Op::le, nullptr}, {Op::gt, nullptr},
     {Op::ge, nullptr}, {Op::logical_and, nullptr}, {Op::logical_or, nullptr},
+    {Op::bitwise_and, nullptr}, {Op::bitwise_or, nullptr}, {Op::bitwise_xor, nullptr},
+    {Op::shift_left, nullptr}, {Op::shift_right, nullptr},
     {Op::where,   [](const Context& c) -> Grads {
        const Value zero = zeros_like(c.g());
        return {{}, where(c.in(0), c.g(), zero), where(c.in(0), zero, c.g())}; }},
@@ -165,18 +282,22 @@ const GradientRow kRows[] = {
     {Op::argmax, nullptr}, {Op::stop_gradient, nullptr},
 
     {Op::sum,     [](const Context& c) -> Grads { return {expand(c.g(), c.in(0).shape())}; }},
+    {Op::prod, prod_grad},
     {Op::max, max_reduce_grad},
     {Op::min, max_reduce_grad},
     {Op::reshape, [](const Context& c) -> Grads { return {reshape(c.g(), c.in(0).shape())}; }},
-    {Op::permute, permute_grad},
+    {Op::permute, [](const Context& c) -> Grads {
+       return {permute(c.g(), inverse(c.node->attrs.a))}; }},
     {Op::expand,  [](const Context& c) -> Grads { return {sum_to(c.g(), c.in(0).shape())}; }},
     {Op::slice, slice_grad},
+    {Op::window, window_grad},
     {Op::pad, pad_grad},
     {Op::concat, concat_grad},
     {Op::gather,  [](const Context& c) -> Grads {
        return {scatter_add(zeros_like(c.in(0)), c.in(1), c.g(), int(c.node->attrs.axis)), {}}; }},
     {Op::scatter_add, [](const Context& c) -> Grads {
        return {c.g(), {}, gather(c.g(), c.in(1), int(c.node->attrs.axis))}; }},
+    {Op::scatter, scatter_grad},
     {Op::dynamic_slice, [](const Context& c) -> Grads {
        return {dynamic_update_slice(zeros_like(c.in(0)), c.g(), c.in(1), int(c.node->attrs.axis)), {}}; }},
     {Op::dynamic_update_slice, update_slice_grad},
@@ -187,11 +308,18 @@ const GradientRow kRows[] = {
 
     // A kernel op's rule that returns nothing, and a kernel op whose rule is null, go through the
     // composite (autodiff/backward.cpp).
+    {Op::cumsum, [](const Context& c) -> Grads {
+       const int axis = int(c.node->attrs.axis);
+       return {flip(cumsum(flip(c.g(), axis), axis), axis)}; }},
+    {Op::cumprod, nullptr},
+    {Op::sort, ordered_grad},
+    {Op::topk, ordered_grad},
     {Op::softmax, [](const Context& c) -> Grads {
        const Value y = c.out();
        return {y * (c.g() - reduce(Op::sum, c.g() * y, {y.shape().rank() - 1}))}; }},
     {Op::layer_norm, layer_norm_grad},
     {Op::layer_norm_backward, nullptr},
+    {Op::custom, custom_op_grad},
 };
 // clang-format on
 

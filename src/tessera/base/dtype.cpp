@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <ostream>
 
 namespace tessera {
 
@@ -100,5 +101,7 @@ double scalar_as_double(DType dtype, uint64_t bits) {
 int64_t scalar_as_int(DType dtype, uint64_t bits) {
   return is_float(dtype) ? saturate(std::bit_cast<double>(bits)) : std::bit_cast<int64_t>(bits);
 }
+
+std::ostream& operator<<(std::ostream& out, DType dtype) { return out << name(dtype); }
 
 }  // namespace tessera

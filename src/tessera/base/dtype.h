@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <iosfwd>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -32,12 +33,13 @@ inline bool is_float(DType dtype) { return info(dtype).is_float; }
 inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 inline bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
 inline std::string_view to_string(DType dtype) { return name(dtype); }
+std::ostream& operator<<(std::ostream& out, DType dtype);
 
 // The type a kernel computes in: half types in f32, all others in themselves.
 inline DType compute_type(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
 
 // The smallest type that holds both: bool < integers < floats; mixed signs widen; f16 with bf16 is
-// f32. docs/architecture.md has the table.
+// f32. docs/dtypes.md has the table.
 DType promote(DType a, DType b);
 
 template <class T>

@@ -20,14 +20,10 @@ constexpr std::array<ScalarOpInfo, kScalarOpCount> kInfo = {{
 const ScalarOpInfo& info(ScalarOp op) { return kInfo[static_cast<size_t>(op)]; }
 
 bool accepts(ScalarOp op, DType dtype) {
-  switch (info(op).in) {
-    case ScalarIn::any: return true;
-    case ScalarIn::number: return dtype != DType::boolean;
-    case ScalarIn::floating: return is_float(dtype);
-    case ScalarIn::logical: return dtype == DType::boolean;
-    case ScalarIn::mixed: return true;
-  }
-  return false;
+  const ScalarIn in = info(op).in;
+  if (in == ScalarIn::mixed) return true;
+  if (dtype == DType::boolean) return takes_bool(in);
+  return is_float(dtype) ? takes_floats(in) : takes_integers(in);
 }
 
 }  // namespace tessera

@@ -20,7 +20,19 @@ enum class ScalarOp : uint8_t {
 
 inline constexpr int kScalarOpCount = static_cast<int>(ScalarOp::count);
 
-enum class ScalarIn : uint8_t { any, number, floating, logical, mixed };
+enum class ScalarIn : uint8_t { any, number, floating, integer, integral, logical, mixed };
+
+// The element types that a row's In stands for (`mixed` rows check their own).
+constexpr bool takes_floats(ScalarIn in) {
+  return in == ScalarIn::any || in == ScalarIn::number || in == ScalarIn::floating;
+}
+constexpr bool takes_bool(ScalarIn in) {
+  return in == ScalarIn::any || in == ScalarIn::integral || in == ScalarIn::logical;
+}
+constexpr bool takes_integers(ScalarIn in) {
+  return in != ScalarIn::floating && in != ScalarIn::logical;
+}
+
 enum class ScalarOut : uint8_t { same, logical };
 enum class ScalarAlgebra : uint8_t { plain, commutative };
 

@@ -1,6 +1,7 @@
 #include "tessera/base/shape.h"
 
 #include <algorithm>
+#include <ostream>
 
 namespace tessera {
 
@@ -102,5 +103,7 @@ Dims normalize_axes(std::string_view op, const Dims& axes, int rank) {
   std::sort(result.begin(), result.end());
   return result;
 }
+
+std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << to_string(dims); }
 
 }  // namespace tessera

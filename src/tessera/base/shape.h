@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,7 @@ class Dims {
 using Shape = Dims;
 
 std::string to_string(const Dims& dims);  // "(2, 3)", "(5,)", "()"
+std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 // Number of elements. Throws when it does not fit into int64_t.
 int64_t numel(const Shape& shape);

@@ -10,8 +10,8 @@ namespace {
 
 // A helper and the text that shows it is used.
 struct Part {
-  std::string_view trigger;
-  std::string_view text;
+  std::string trigger;
+  std::string text;
 };
 
 // Halves are converted here rather than by a vendor's header, so that the bits of base/half.h come
@@ -69,26 +69,101 @@ constexpr std::string_view kUniform =
     "  return (f32)(((index & 2) ? pair1 : pair0) >> 8) * 5.9604644775390625e-8f;\n"
     "}\n";
 
+// A helper of scalar_ops.def's expressions, once per type: $T is the type, $U the type it wraps in,
+// $W its width. Signed shifts to the right are arithmetic in both dialects.
+struct TypedPart {
+  std::string_view name, floating, signed_integer, unsigned_integer;
+};
+
+constexpr std::string_view kFloorDivFloat =
+    "$fn $T t_floor_div_$T($T a, $T b) {\n"
+    "  const $T rest = fmod(a, b);\n"
+    "  $T quotient = (a - rest) / b;\n"
+    "  if (b == 0) return a / b;\n"
+    "  if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;\n"
+    "  if (quotient == 0) return copysign(($T)0, a / b);\n"
+    "  const $T whole = floor(quotient);\n"
+    "  return 2 * (quotient - whole) > 1 ? whole + 1 : whole;\n"
+    "}\n";
+
+constexpr std::string_view kFloorDivSigned =
+    "$fn $T t_floor_div_$T($T a, $T b) {\n"
+    "  if (b == 0) return 0;\n"
+    "  if (b == -1) return ($T)(0 - ($U)a);\n"
+    "  const $T quotient = a / b, rest = a % b;\n"
+    "  return rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient;\n"
+    "}\n";
+
+constexpr std::string_view kModFloat =
+    "$fn $T t_mod_$T($T a, $T b) {\n"
+    "  const $T rest = fmod(a, b);\n"
+    "  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;\n"
+    "}\n";
+
+constexpr std::string_view kModSigned =
+    "$fn $T t_mod_$T($T a, $T b) {\n"
+    "  if (b == 0 || b == -1) return 0;\n"
+    "  const $T rest = a % b;\n"
+    "  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;\n"
+    "}\n";
+
+constexpr std::string_view kShiftLeft =
+    "$fn $T t_shift_left_$T($T a, $T b) {\n"
+    "  return (u64)b < $W ? ($T)(($U)a << b) : 0;\n"
+    "}\n";
+
+constexpr TypedPart kTypedParts[] = {
+    {"t_abs_", "$fn $T t_abs_$T($T a) {\n  return fabs(a);\n}\n",
+     "$fn $T t_abs_$T($T a) {\n  return a < 0 ? ($T)(0 - ($U)a) : a;\n}\n",
+     "$fn $T t_abs_$T($T a) {\n  return a;\n}\n"},
+    {"t_floor_div_", kFloorDivFloat, kFloorDivSigned,
+     "$fn $T t_floor_div_$T($T a, $T b) {\n  return b == 0 ? 0 : a / b;\n}\n"},
+    {"t_mod_", kModFloat, kModSigned,
+     "$fn $T t_mod_$T($T a, $T b) {\n  return b == 0 ? 0 : a % b;\n}\n"},
+    {"t_shift_left_", "", kShiftLeft, kShiftLeft},
+    {"t_shift_right_", "",
+     "$fn $T t_shift_right_$T($T a, $T b) {\n"
+     "  return (u64)b < $W ? a >> b : a < 0 ? -1 : 0;\n}\n",
+     "$fn $T t_shift_right_$T($T a, $T b) {\n  return (u64)b < $W ? a >> b : 0;\n}\n"},
+};
+
+void add_typed_parts(std::vector<Part>& parts) {
+  for (const TypedPart& part : kTypedParts) {
+    for (const DType dtype :
+         {DType::f32, DType::f64, DType::i8, DType::i32, DType::i64, DType::u8, DType::u32}) {
+      const std::string_view text = is_float(dtype)         ? part.floating
+                                    : info(dtype).is_signed ? part.signed_integer
+                                                            : part.unsigned_integer;
+      if (text.empty()) continue;
+      const std::string wrapping = size_of(dtype) == 8 ? "u64" : "u32";
+      parts.push_back(
+          {cat(part.name, name(dtype), "("),
+           replace_all(replace_all(replace_all(text, "$T", name(dtype)), "$U", wrapping), "$W",
+                       cat(8 * size_of(dtype)))});
+    }
+  }
+}
+
 // In the order of use: a part may call those before it. Macros serve where C has no overloads.
 std::vector<Part> parts_of(const Dialect& dialect) {
-  return {
-      {"f64", dialect.f64_header},
-      {"t_float(", dialect.float_from_bits},
-      {"t_bits(", dialect.bits_from_float},
-      {"t_double(", dialect.double_from_bits},
-      {"t_f16_to_f32(", kF16ToF32},
-      {"t_f32_to_f16(", kF32ToF16},
+  std::vector<Part> parts = {
+      {"f64", std::string(dialect.f64_header)},
+      {"t_float(", std::string(dialect.float_from_bits)},
+      {"t_bits(", std::string(dialect.bits_from_float)},
+      {"t_double(", std::string(dialect.double_from_bits)},
+      {"t_f16_to_f32(", std::string(kF16ToF32)},
+      {"t_f32_to_f16(", std::string(kF32ToF16)},
       {"t_bf16_to_f32(", "$fn f32 t_bf16_to_f32(u16 h) {\n  return t_float((u32)h << 16);\n}\n"},
-      {"t_f32_to_bf16(", kF32ToBf16},
-      // 0 - a rather than -a: the magnitude of -0.0 is 0.0.
-      {"t_abs(", "#define t_abs(a) ((a) > 0 ? (a) : 0 - (a))\n"},
+      {"t_f32_to_bf16(", std::string(kF32ToBf16)},
       // Whether (v, i) is the better candidate of an argmax: NaN is greatest, ties go to the first.
       {"t_beats(",
        "#define t_beats(v, i, best, at)                        \\\n"
        "  ((v) > (best) || ((v) != (v) && (best) == (best)) || \\\n"
        "   (((v) == (best) || ((v) != (v) && (best) != (best))) && (i) < (at)))\n"},
-      {"t_uniform(", kUniform},
+      {"t_uniform(", std::string(kUniform)},
   };
+  add_typed_parts(parts);
+  return parts;
 }
 
 }  // namespace

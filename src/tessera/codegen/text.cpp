@@ -73,6 +73,14 @@ std::string_view wrapping_type(ScalarOp op, DType dtype) {
   return "";
 }
 
+// The helpers of the prelude exist once per type: C has no overloads.
+std::string typed_expression(ScalarOp op, DType dtype) {
+  const std::string_view text = info(op).expression;
+  if (op == ScalarOp::uniform || !text.starts_with("t_")) return std::string(text);
+  const size_t at = text.find('(');
+  return cat(text.substr(0, at), "_", register_type(dtype), text.substr(at));
+}
+
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 template <class Limits>
@@ -129,7 +137,7 @@ std::string highest_literal(DType dtype) {
 
 std::string scalar_expression(ScalarOp op, DType dtype, std::string_view a, std::string_view b,
                               std::string_view c) {
-  const std::string_view text = info(op).expression;
+  const std::string text = typed_expression(op, dtype);
   const std::string_view wrapping = wrapping_type(op, dtype);
   const std::array<std::string_view, 3> operands = {a, b, c};
   std::string result;

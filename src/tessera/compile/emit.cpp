@@ -178,6 +178,7 @@ class Emitter {
       case Op::iota: return emit_iota(x, level);
       case Op::uniform: return emit_uniform(x, row, level);
       case Op::sum: return emit_reduce(x, ReduceOp::sum);
+      case Op::prod: return emit_reduce(x, ReduceOp::prod);
       case Op::max: return emit_reduce(x, ReduceOp::max);
       case Op::min: return emit_reduce(x, ReduceOp::min);
       case Op::argmax: return emit_reduce(x, ReduceOp::argmax);

@@ -2,6 +2,7 @@
 
 #include "tessera/compile/emit.h"
 #include "tessera/compile/passes.h"
+#include "tessera/graph/custom.h"
 
 namespace tessera {
 
@@ -121,6 +122,7 @@ class Fuser {
     node.call.operands = {{dtype, contiguous_view({})}};
     node.buffers = {buffer};
     node.scope = source.scope;
+    node.line = source.line;
     node.label = "fill";
     graph_.kernels.push_back(std::move(node));
   }
@@ -138,10 +140,20 @@ class Fuser {
     }
     node.label = emitted.ir.name;
     node.call.ir = std::make_shared<const KernelIR>(std::move(emitted.ir));
-    node.scope = instances_.list[size_t(group.members.back())].scope;
+    const Instance& named = instances_.list[size_t(naming_member(group))];
+    node.scope = named.scope;
+    node.line = named.line;
     node.late = true;
     for (const int member : group.members) node.late &= instances_.list[size_t(member)].late;
     graph_.kernels.push_back(std::move(node));
+  }
+
+  // The member whose place stands for the kernel's: one that may meet a wrong index, else the last.
+  int naming_member(const Group& group) const {
+    for (const int member : group.members) {
+      if (info(instances_.list[size_t(member)].op).kind == OpKind::index) return member;
+    }
+    return group.members.back();
   }
 
   void add_named(int index) {
@@ -161,7 +173,12 @@ class Fuser {
       node.buffers.push_back(x.used[i] ? buffer_of({index, int(i)}) : -1);
     }
     node.scope = x.scope;
+    node.line = x.line;
     node.label = std::string(name(x.op));
+    if (x.op == Op::custom) {
+      node.call.custom = custom_definition(x.attrs).kernel;
+      node.label = node.call.custom->name;
+    }
     node.late = x.late;
     node.in_place = info(x.op).kind == OpKind::update;
     graph_.kernels.push_back(std::move(node));

@@ -28,6 +28,7 @@ struct Instance {
   std::vector<Type> types;
   std::vector<char> used;  // which outputs anyone reads; same length as types
   uint32_t scope = 0;
+  SourceLine line = {};
   int external = -1;         // leaf only
   std::vector<int> regions;  // checkpoint regions it lies in, increasing
   bool late = false;         // a recomputation: to be scheduled when its value is needed
@@ -54,6 +55,7 @@ struct KernelNode {
   KernelCall call;
   std::vector<int> buffers;  // of call.operands; -1: output not wanted
   uint32_t scope = 0;
+  SourceLine line = {};
   std::string label;
   bool late = false;
   bool in_place = false;  // an update op: output 0 may be the buffer of operand 0

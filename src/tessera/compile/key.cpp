@@ -52,6 +52,11 @@ std::string structure_key(const GraphFunction& function) {
                uint64_t(node->inputs().size()) << 16);
     key.number(bits);
     key.number(node->scope);  // errors and profiles of a Program name it
+    const OpKind kind = info(node->op).kind;
+    if (kind == OpKind::index || kind == OpKind::update || kind == OpKind::kernel) {
+      key.number(node->line.line);  // what may fail at run time names its line
+      key.number(uint64_t(reinterpret_cast<uintptr_t>(node->line.file)));
+    }
     key.number(uint64_t(node->attrs.axis));
     key.dims(node->attrs.a);
     key.dims(node->attrs.b);

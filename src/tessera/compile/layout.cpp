@@ -85,6 +85,7 @@ class Layout {
     instance.attrs = node->attrs;
     instance.types = node->types;
     instance.scope = node->scope;
+    instance.line = node->line;
     if (const auto it = regions_.find(node.get()); it != regions_.end()) {
       instance.regions = it->second;
     }
@@ -136,7 +137,10 @@ class Layout {
   }
 
   void mark_used() {
-    for (Instance& instance : result_.list) instance.used.assign(instance.types.size(), 0);
+    // A user's kernel need not know of outputs that nobody reads.
+    for (Instance& instance : result_.list) {
+      instance.used.assign(instance.types.size(), instance.op == Op::custom);
+    }
     auto use = [this](const Operand& o) { result_.list[size_t(o.inst)].used[size_t(o.out)] = 1; };
     for (const Instance& instance : result_.list) {
       for (const Operand& operand : instance.inputs) use(operand);

@@ -158,6 +158,7 @@ class Planner {
     instruction.call = node.call;
     instruction.buffers = node.buffers;
     instruction.scope = node.scope;
+    instruction.line = node.line;
     instruction.label = node.label;
     program_.instructions.push_back(std::move(instruction));
   }

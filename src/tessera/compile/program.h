@@ -45,7 +45,8 @@ struct Instruction {
   Lane lane = Lane::compute;
   std::vector<int> waits;  // instructions of other lanes that must have finished
   uint32_t scope = 0;      // graph/scope.h
-  std::string label;       // the ops it holds
+  SourceLine line = {};
+  std::string label;  // the ops it holds
 };
 
 struct MemoryItem {

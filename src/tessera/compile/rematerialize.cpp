@@ -107,7 +107,7 @@ void remove_dead(Instances& instances) {
     if (!live[i]) continue;
     moved[i] = int(kept.size());
     kept.push_back(std::move(instances.list[i]));
-    kept.back().used.assign(kept.back().types.size(), 0);
+    kept.back().used.assign(kept.back().types.size(), kept.back().op == Op::custom);
     for (Operand& operand : kept.back().inputs) operand.inst = moved[size_t(operand.inst)];
   }
   instances.list = std::move(kept);

@@ -151,6 +151,7 @@ Simplified simplify_node(const NodePtr& node, const Inputs& in) {
       if (in.size() == 1) return in[0];
       return {};
     case Op::sum:
+    case Op::prod:
     case Op::max:
     case Op::min:
       if (node->types[0] == in[0].type()) return in[0];  // folds extents of 1

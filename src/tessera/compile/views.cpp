@@ -72,6 +72,15 @@ std::optional<View> move_view(Op op, const Attrs& attrs, const View& view) {
       }
       result.shape = attrs.b;
       return result;
+    case Op::window: {
+      const int axis = int(attrs.axis);
+      const int64_t size = attrs.a[0], step = attrs.a[1];
+      result.shape[axis] = (view.shape[axis] - size) / step + 1;
+      result.strides[axis] = view.strides[axis] * step;
+      result.shape.push_back(size);
+      result.strides.push_back(view.strides[axis]);
+      return result;
+    }
     default: break;
   }
   TESSERA_ASSERT(!"not a move");

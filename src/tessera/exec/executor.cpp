@@ -20,11 +20,6 @@ int base_of(const Program& program, const PlannedBuffer& buffer) {
   return kNotWanted;
 }
 
-std::string where(const Instruction& instruction) {
-  const std::string path = scope_path(instruction.scope);
-  return path.empty() ? instruction.label : cat(instruction.label, " in ", path);
-}
-
 }  // namespace
 
 void Profile::add(const std::string& label, const std::string& scope, int64_t nanoseconds) {
@@ -119,7 +114,9 @@ void Executor::launch(size_t i) {
     context_.backend().launch(*step.executable, {operands_.data(), size_t(step.count)},
                               step.extent0, {});
   } catch (const Error& error) {
-    fail(error.what(), " (kernel ", where(program_.instructions[i]), ")");
+    const Instruction& instruction = program_.instructions[i];
+    fail(error.what(), " in kernel ", instruction.label,
+         origin(instruction.scope, instruction.line));
   }
 }
 

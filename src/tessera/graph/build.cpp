@@ -10,9 +10,19 @@ Value node(Op op, std::vector<Value> inputs, const Attrs& attrs = {}) {
   return {make_node(op, std::move(inputs), attrs), 0};
 }
 
+Attrs along(int axis) {
+  Attrs attrs;
+  attrs.axis = axis;
+  return attrs;
+}
+
+Shape common_shape(std::string_view op, const Shape& a, const Shape& b) {
+  return with_origin([&] { return broadcast_shapes(op, a, b); });
+}
+
 Value binary(Op op, const Value& a, const Value& b) {
   if (a.shape() == b.shape()) return node(op, {a, b});
-  const Shape shape = broadcast_shapes(name(op), a.shape(), b.shape());
+  const Shape shape = common_shape(name(op), a.shape(), b.shape());
   return node(op, {broadcast_to(a, shape), broadcast_to(b, shape)});
 }
 
@@ -55,7 +65,7 @@ Value apply(Op op, const Value& a, const Value& b) { return binary(op, a, b); }
 
 Value where(const Value& condition, const Value& a, const Value& b) {
   const Shape shape =
-      broadcast_shapes("where", condition.shape(), broadcast_shapes("where", a.shape(), b.shape()));
+      common_shape("where", condition.shape(), common_shape("where", a.shape(), b.shape()));
   return node(Op::where,
               {broadcast_to(condition, shape), broadcast_to(a, shape), broadcast_to(b, shape)});
 }
@@ -128,6 +138,23 @@ Value slice(const Value& x, const Dims& starts, const Dims& sizes, const Dims& s
   return node(Op::slice, {x}, attrs);
 }
 
+Value flip(const Value& x, int axis) {
+  const int rank = x.shape().rank();
+  Dims starts = Dims::filled(rank, 0), steps = Dims::filled(rank, 1);
+  starts[axis] = x.shape()[axis] - 1;
+  steps[axis] = -1;
+  return slice(x, starts, x.shape(), steps);
+}
+
+Value window(const Value& x, int axis, int64_t size, int64_t step) {
+  Attrs attrs;
+  attrs.axis = axis;
+  // A step beyond the end leaves one window, however long it is.
+  if (axis >= 0 && axis < x.shape().rank()) step = std::min(step, x.shape()[axis] + 1);
+  attrs.a = {size, step};
+  return node(Op::window, {x}, attrs);
+}
+
 Value pad(const Value& x, const Dims& before, const Dims& after, double value) {
   Attrs attrs;
   attrs.a = before;
@@ -137,21 +164,19 @@ Value pad(const Value& x, const Dims& before, const Dims& after, double value) {
 }
 
 Value concat(const std::vector<Value>& parts, int axis) {
-  Attrs attrs;
-  attrs.axis = axis;
-  return node(Op::concat, parts, attrs);
+  return node(Op::concat, parts, along(axis));
 }
 
 Value gather(const Value& x, const Value& index, int axis) {
-  Attrs attrs;
-  attrs.axis = axis;
-  return node(Op::gather, {x, index}, attrs);
+  return node(Op::gather, {x, index}, along(axis));
 }
 
 Value scatter_add(const Value& x, const Value& index, const Value& source, int axis) {
-  Attrs attrs;
-  attrs.axis = axis;
-  return node(Op::scatter_add, {x, index, source}, attrs);
+  return node(Op::scatter_add, {x, index, source}, along(axis));
+}
+
+Value scatter(const Value& x, const Value& index, const Value& source, int axis) {
+  return node(Op::scatter, {x, index, source}, along(axis));
 }
 
 Value dynamic_slice(const Value& x, const Value& start, int axis, int64_t size) {
@@ -162,9 +187,7 @@ Value dynamic_slice(const Value& x, const Value& start, int axis, int64_t size) 
 }
 
 Value dynamic_update_slice(const Value& x, const Value& update, const Value& start, int axis) {
-  Attrs attrs;
-  attrs.axis = axis;
-  return node(Op::dynamic_update_slice, {x, update, start}, attrs);
+  return node(Op::dynamic_update_slice, {x, update, start}, along(axis));
 }
 
 Value matmul(const Value& a, const Value& b) {
@@ -186,13 +209,28 @@ Value matmul(const Value& a, const Value& b) {
     // The node's own error shows the whole shapes.
     if (p != q && p != 1 && q != 1) return node(Op::matmul, {a, b});
   }
-  const Shape shape = broadcast_shapes("matmul", x, y);
+  const Shape shape = common_shape("matmul", x, y);
   return node(Op::matmul, {lift(a, shape), lift(b, shape)});
 }
 
 Value stop_gradient(const Value& x) { return node(Op::stop_gradient, {x}); }
 
 Value softmax(const Value& x) { return node(Op::softmax, {x}); }
+Value cumsum(const Value& x, int axis) { return node(Op::cumsum, {x}, along(axis)); }
+Value cumprod(const Value& x, int axis) { return node(Op::cumprod, {x}, along(axis)); }
+
+std::vector<Value> sort(const Value& x, bool descending) {
+  Attrs attrs;
+  attrs.axis = descending;
+  return outputs_of(make_node(Op::sort, {x}, attrs));
+}
+
+std::vector<Value> topk(const Value& x, int64_t k, bool largest) {
+  Attrs attrs;
+  attrs.axis = largest;
+  attrs.a = {k};
+  return outputs_of(make_node(Op::topk, {x}, attrs));
+}
 
 std::vector<Value> layer_norm(const Value& x, const Value& gamma, const Value& beta,
                               double epsilon) {

@@ -1,6 +1,7 @@
 #include "tessera/graph/composite.h"
 
 #include "tessera/graph/build.h"
+#include "tessera/graph/custom.h"
 
 namespace tessera {
 
@@ -61,15 +62,92 @@ std::vector<Value> layer_norm_backward_composite(const Node& node) {
   return {cast(dx, dtype), cast(dgamma, dtype), cast(dbeta, dtype)};
 }
 
+// Each step adds what lies 1, 2, 4, … places before: after it an element holds the total of twice
+// as many. -0 is what adding changes nothing, for +0 would turn -0 around.
+std::vector<Value> scan_composite(const Node& node, Op op, double neutral) {
+  const Value& input = node.inputs()[0];
+  const int axis = int(node.attrs.axis), rank = input.shape().rank();
+  const int64_t n = input.shape()[axis];
+  const Dims none = Dims::filled(rank, 0), ones = Dims::filled(rank, 1);
+  Value y = cast(input, compute_type(input.dtype()));
+  for (int64_t shift = 1; shift < n; shift *= 2) {
+    Shape kept = y.shape();
+    Dims before = none;
+    kept[axis] = n - shift;
+    before[axis] = shift;
+    y = apply(op, y, pad(slice(y, none, kept, ones), before, none, neutral));
+  }
+  return {cast(y, input.dtype())};
+}
+
+std::vector<Value> cumsum_composite(const Node& node) {
+  return scan_composite(node, Op::add, -0.0);
+}
+std::vector<Value> cumprod_composite(const Node& node) { return scan_composite(node, Op::mul, 1); }
+
+// NaN is greater than every number.
+Value is_less(const Value& a, const Value& b) {
+  const Value less = apply(Op::lt, a, b);
+  if (!is_float(a.dtype())) return less;
+  return apply(Op::logical_or, less,
+               apply(Op::logical_and, apply(Op::eq, a, a), apply(Op::ne, b, b)));
+}
+
+// An element's rank is how many others come before it: those beyond it, and of its equals those to
+// its left.
+std::vector<Value> sort_composite(const Node& node) {
+  const Value& input = node.inputs()[0];
+  const int64_t n = input.shape().back();
+  const int64_t rows = n == 0 ? 0 : numel(input.shape()) / n;
+  const Value x = reshape(input, {rows, n});
+  const Value number = x.dtype() == DType::boolean ? cast(x, DType::u8) : x;
+  const Value here = reshape(number, {rows, n, 1}), there = reshape(number, {rows, 1, n});
+  const Value less = is_less(there, here), greater = is_less(here, there);
+  const Value beyond = node.attrs.axis == 1 ? greater : less;
+  const Value equal = apply(Op::logical_not, apply(Op::logical_or, less, greater));
+  const Value left = apply(Op::lt, iota(DType::i64, {1, n, n}, 2), iota(DType::i64, {1, n, n}, 1));
+  const Value before = apply(Op::logical_or, beyond, apply(Op::logical_and, equal, left));
+  const Value rank = reshape(reduce(Op::sum, cast(before, DType::i64), {2}), {rows, n});
+  const Value indices =
+      scatter(full({DType::i64, {rows, n}}, 0), rank, iota(DType::i64, {rows, n}, 1), 1);
+  return {reshape(gather(x, indices, 1), input.shape()), reshape(indices, input.shape())};
+}
+
+std::vector<Value> topk_composite(const Node& node) {
+  const Shape& shape = node.types[0].shape;
+  const Dims starts = Dims::filled(shape.rank(), 0), steps = Dims::filled(shape.rank(), 1);
+  std::vector<Value> outputs = sort(node.inputs()[0], node.attrs.axis == 1);
+  for (Value& output : outputs) output = slice(output, starts, shape, steps);
+  return outputs;
+}
+
+std::vector<Value> custom_composite(const Node& node) {
+  const CustomDefinition& definition = custom_definition(node.attrs);
+  const std::string& op = definition.kernel->name;
+  if (!definition.composite) {
+    fail("custom_op: '", op, "' has no composite, which this device or its gradient needs");
+  }
+  std::vector<Value> outputs = definition.composite(node.inputs());
+  bool fits = outputs.size() == node.types.size();
+  for (size_t i = 0; fits && i < outputs.size(); ++i) fits = outputs[i].type() == node.types[i];
+  if (!fits) fail("custom_op: the composite of '", op, "' gives other outputs than the op");
+  return outputs;
+}
+
 struct Row {
   Op op;
   std::vector<Value> (*build)(const Node&);
 };
 
 constexpr Row kRows[] = {
+    {Op::cumsum, cumsum_composite},
+    {Op::cumprod, cumprod_composite},
+    {Op::sort, sort_composite},
+    {Op::topk, topk_composite},
     {Op::softmax, softmax_composite},
     {Op::layer_norm, layer_norm_composite},
     {Op::layer_norm_backward, layer_norm_backward_composite},
+    {Op::custom, custom_composite},
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "tessera/graph/infer.h"
 
+#include "tessera/graph/custom.h"
+
 namespace tessera {
 
 namespace {
@@ -58,16 +60,20 @@ Types scalar_types(Op op, Inputs in) {
   return {{info(fn).out == ScalarOut::logical ? DType::boolean : dtype, in[0].shape()}};
 }
 
+void expect_total(Op op, const Value& x) {
+  if (x.dtype() == DType::boolean) fail(name(op), ": not defined for bool, cast it first");
+}
+
 Types reduce_types(Op op, const Value& x, const Attrs& attrs) {
-  if (op == Op::sum && x.dtype() == DType::boolean)
-    fail("sum: not defined for bool, cast it first");
+  const bool folds_none = op == Op::sum || op == Op::prod;  // has a value for no elements
+  if (folds_none) expect_total(op, x);
   Shape shape = x.shape();
   int64_t previous = -1;
   for (const int64_t axis : attrs.a) {
     expect_axis(op, axis, x.shape());
     TESSERA_ASSERT(axis > previous);
     previous = axis;
-    if (shape[int(axis)] == 0 && op != Op::sum) {
+    if (shape[int(axis)] == 0 && !folds_none) {
       fail(name(op), ": axis ", axis, " of ", x.shape(), " is empty");
     }
     shape[int(axis)] = 1;
@@ -133,6 +139,22 @@ Types slice_types(const Value& x, const Attrs& attrs) {
   return {{x.dtype(), attrs.b}};
 }
 
+Types window_types(const Value& x, const Attrs& attrs) {
+  expect_axis(Op::window, attrs.axis, x.shape());
+  const int64_t size = attrs.a[0], step = attrs.a[1], extent = x.shape()[int(attrs.axis)];
+  if (size < 1 || step < 1) {
+    fail("window: expected a size and a step of at least 1, got ", size, " and ", step);
+  }
+  if (size > extent) {
+    fail("window: size ", size, " does not fit axis ", attrs.axis, " of ", x.shape());
+  }
+  Shape shape = x.shape();
+  shape[int(attrs.axis)] = (extent - size) / step + 1;
+  shape.push_back(size);
+  numel(shape);
+  return {{x.dtype(), shape}};
+}
+
 Types pad_types(const Value& x, const Attrs& attrs) {
   const int rank = x.shape().rank();
   if (attrs.a.rank() != rank || attrs.b.rank() != rank) {
@@ -185,12 +207,13 @@ void expect_index_shape(Op op, const Value& x, const Value& index, int64_t axis)
   }
 }
 
-Types scatter_add_types(Inputs in, const Attrs& attrs) {
-  expect_index_shape(Op::scatter_add, in[0], in[1], attrs.axis);
-  expect_same_dtype(Op::scatter_add, in[0], in[2]);
-  if (in[0].dtype() == DType::boolean) fail("scatter_add: not defined for bool");
+Types scatter_types(Op op, Inputs in, const Attrs& attrs) {
+  expect_index_shape(op, in[0], in[1], attrs.axis);
+  expect_same_dtype(op, in[0], in[2]);
+  const bool is_bool = in[0].dtype() == DType::boolean;
+  if (op == Op::scatter_add && is_bool) fail("scatter_add: not defined for bool");
   if (in[1].shape() != in[2].shape()) {
-    fail("scatter_add: indices and source differ: ", in[1].shape(), " and ", in[2].shape());
+    fail(name(op), ": indices and source differ: ", in[1].shape(), " and ", in[2].shape());
   }
   return {in[0].type()};
 }
@@ -262,6 +285,37 @@ Types layer_norm_types(Op op, Inputs in, const Value& x, std::initializer_list<s
   return {x.type(), {x.dtype(), columns}, {x.dtype(), columns}};
 }
 
+// sort and topk: values and where they were, over the last axis.
+Types ordered_types(Op op, const Value& x, const Attrs& attrs) {
+  if (x.shape().empty()) fail(name(op), ": expected at least 1 dimension, got ()");
+  Shape shape = x.shape();
+  if (op == Op::topk) {
+    const int64_t k = attrs.a[0], extent = shape.back();
+    if (k < 0 || k > extent) {
+      fail("topk: expected k from 0 to ", extent, " for ", shape, ", got ", k);
+    }
+    shape[shape.rank() - 1] = k;
+  }
+  return {{x.dtype(), shape}, {DType::i64, shape}};
+}
+
+Types custom_types(Inputs in, const Attrs& attrs) {
+  const CustomDefinition& definition = custom_definition(attrs);
+  Types inputs;
+  for (const Value& x : in) inputs.push_back(x.type());
+  Types outputs = definition.types(inputs);
+  if (outputs.empty()) fail("custom_op: '", definition.kernel->name, "' names no output");
+  for (const Type& type : outputs) {
+    for (const int64_t extent : type.shape) {
+      if (extent < 0) {
+        fail("custom_op: '", definition.kernel->name, "' gives an output the type ", type);
+      }
+    }
+    numel(type.shape);
+  }
+  return outputs;
+}
+
 Types custom_vjp_types(Inputs in, const Attrs& attrs) {
   Types types;
   for (const Value& y : in.subspan(size_t(attrs.axis))) types.push_back(y.type());
@@ -289,6 +343,7 @@ std::vector<Type> infer_types(Op op, std::span<const Value> in, const Attrs& att
       return {{attrs.dtype, attrs.a}};
     case Op::cast: return {{attrs.dtype, in[0].shape()}};
     case Op::sum:
+    case Op::prod:
     case Op::max:
     case Op::min:
     case Op::argmax: return reduce_types(op, in[0], attrs);
@@ -296,25 +351,35 @@ std::vector<Type> infer_types(Op op, std::span<const Value> in, const Attrs& att
     case Op::permute: return permute_types(in[0], attrs.a);
     case Op::expand: return expand_types(in[0], attrs.a);
     case Op::slice: return slice_types(in[0], attrs);
+    case Op::window: return window_types(in[0], attrs);
     case Op::pad: return pad_types(in[0], attrs);
     case Op::concat: return concat_types(in, attrs);
     case Op::gather:
       expect_index_shape(op, in[0], in[1], attrs.axis);
       return {{in[0].dtype(), in[1].shape()}};
     case Op::dynamic_slice: return dynamic_slice_types(in, attrs);
-    case Op::scatter_add: return scatter_add_types(in, attrs);
+    case Op::scatter_add:
+    case Op::scatter: return scatter_types(op, in, attrs);
     case Op::dynamic_update_slice: return dynamic_update_slice_types(in, attrs);
     case Op::matmul: return matmul_types(in);
     case Op::stop_gradient:
     case Op::region_enter:
     case Op::region_exit: return {in[0].type()};
     case Op::custom_vjp: return custom_vjp_types(in, attrs);
+    case Op::cumsum:
+    case Op::cumprod:
+      expect_axis(op, attrs.axis, in[0].shape());
+      expect_total(op, in[0]);
+      return {in[0].type()};
+    case Op::sort:
+    case Op::topk: return ordered_types(op, in[0], attrs);
     case Op::softmax:
       expect_float(op, in[0]);
       if (in[0].shape().empty()) fail("softmax: expected at least 1 dimension, got ()");
       return {in[0].type()};
     case Op::layer_norm: return layer_norm_types(op, in, in[0], {1, 2});
     case Op::layer_norm_backward: return layer_norm_types(op, in, in[1], {2});
+    case Op::custom: return custom_types(in, attrs);
     default: break;
   }
   TESSERA_ASSERT(!"an op without a type rule");

@@ -20,6 +20,11 @@ Array zeros(const Type& type) {
   return array;
 }
 
+void fill(Array& array, int value) {
+  array.real.assign(array.real.size(), value);
+  array.integer.assign(array.integer.size(), value);
+}
+
 void copy_element(Array& to, int64_t i, const Array& from, int64_t j) {
   if (is_float(to.type.dtype)) {
     to.real[size_t(i)] = from.real[size_t(j)];
@@ -148,8 +153,10 @@ Dims folded_strides(const Node& node) {
 Array reduce(const Node& node, const Array& x, ScalarOp op) {
   Array y = zeros(node.types[0]);
   const Dims strides = folded_strides(node);
-  // A sum starts from 0; max and min from the first element they meet.
-  std::vector<bool> started(size_t(numel(y.type.shape)), op == ScalarOp::add);
+  // A sum starts from 0, a product from 1; max and min from the first element they meet.
+  const bool has_neutral = op == ScalarOp::add || op == ScalarOp::mul;
+  if (op == ScalarOp::mul) fill(y, 1);
+  std::vector<bool> started(size_t(numel(y.type.shape)), has_neutral);
   for_each_element(x.type.shape, [&](const Dims& at, int64_t p) {
     const int64_t target = dot(at, strides);
     if (started[size_t(target)]) {
@@ -211,6 +218,13 @@ Array slice(const Node& node, const Array& x) {
   return strided(x, node.types[0], offset, strides);
 }
 
+Array window(const Node& node, const Array& x) {
+  Dims strides = row_major_strides(x.type.shape);
+  strides.push_back(strides[int(node.attrs.axis)]);
+  strides[int(node.attrs.axis)] *= node.attrs.a[1];
+  return strided(x, node.types[0], 0, strides);
+}
+
 Array pad(const Node& node, const Array& x) {
   Array y = zeros(node.types[0]);
   const DType dtype = y.type.dtype;
@@ -261,6 +275,13 @@ Array scatter_add(const Node& node, const Operands& in) {
   Array y = *in[0];
   for_each_indexed(node, *in[0], *in[1],
                    [&](int64_t to, int64_t p) { fold_element(ScalarOp::add, y, to, *in[2], p); });
+  return y;
+}
+
+Array scatter(const Node& node, const Operands& in) {
+  Array y = *in[0];
+  for_each_indexed(node, *in[0], *in[1],
+                   [&](int64_t to, int64_t p) { copy_element(y, to, *in[2], p); });
   return y;
 }
 
@@ -339,6 +360,7 @@ Array evaluate_op(const Node& node, const Operands& in) {
     case Op::iota: return iota(node);
     case Op::cast: return cast(*in[0], node.types[0]);
     case Op::sum: return reduce(node, *in[0], ScalarOp::add);
+    case Op::prod: return reduce(node, *in[0], ScalarOp::mul);
     case Op::max: return reduce(node, *in[0], ScalarOp::maximum);
     case Op::min: return reduce(node, *in[0], ScalarOp::minimum);
     case Op::argmax: return argmax(node, *in[0]);
@@ -346,11 +368,13 @@ Array evaluate_op(const Node& node, const Operands& in) {
     case Op::permute: return permute(node, *in[0]);
     case Op::expand: return expand(node, *in[0]);
     case Op::slice: return slice(node, *in[0]);
+    case Op::window: return window(node, *in[0]);
     case Op::pad: return pad(node, *in[0]);
     case Op::concat: return concat(node, in);
     case Op::gather: return gather(node, in);
     case Op::dynamic_slice: return dynamic_slice(node, in);
     case Op::scatter_add: return scatter_add(node, in);
+    case Op::scatter: return scatter(node, in);
     case Op::dynamic_update_slice: return dynamic_update_slice(node, in);
     case Op::matmul: return matmul(node, in);
     case Op::stop_gradient:

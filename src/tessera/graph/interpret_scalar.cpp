@@ -23,6 +23,10 @@ struct Wrapping {
   friend Wrapping operator-(Wrapping a, Wrapping b) { return of(u(a) - u(b)); }
   friend Wrapping operator*(Wrapping a, Wrapping b) { return of(u(a) * u(b)); }
   friend Wrapping operator-(Wrapping a) { return of(0 - u(a)); }
+  friend Wrapping operator&(Wrapping a, Wrapping b) { return of(u(a) & u(b)); }
+  friend Wrapping operator|(Wrapping a, Wrapping b) { return of(u(a) | u(b)); }
+  friend Wrapping operator^(Wrapping a, Wrapping b) { return of(u(a) ^ u(b)); }
+  friend Wrapping operator~(Wrapping a) { return of(~u(a)); }
 
  private:
   static uint64_t u(Wrapping a) { return static_cast<uint64_t>(a.value); }
@@ -32,14 +36,54 @@ struct Wrapping {
 double t_abs(double a) { return fabs(a); }
 Wrapping t_abs(Wrapping a) { return a < 0 ? -a : a; }
 
+bool needs_correction(double rest, double b) { return rest != 0 && signbit(rest) != signbit(b); }
+
+double t_mod(double a, double b) {
+  const double rest = fmod(a, b);
+  return needs_correction(rest, b) ? rest + b : rest;
+}
+
+double t_floor_div(double a, double b) {
+  if (b == 0) return a / b;
+  // a - rest is a multiple of b, so that only rounding keeps the quotient from being whole.
+  const double rest = fmod(a, b), towards_zero = nearbyint((a - rest) / b);
+  const double floored = needs_correction(rest, b) ? towards_zero - 1 : towards_zero;
+  return floored == 0 ? copysign(0.0, a / b) : floored;
+}
+
+Wrapping t_floor_div(Wrapping a, Wrapping b) {
+  if (b == 0) return 0;
+  if (b == -1) return -a;
+  const int64_t towards_zero = a.value / b.value, product = towards_zero * b.value;
+  const bool above = b < 0 ? product < a.value : product > a.value;
+  return above ? towards_zero - 1 : towards_zero;
+}
+
+Wrapping t_mod(Wrapping a, Wrapping b) { return b == 0 ? 0 : a - b * t_floor_div(a, b); }
+
+// The operands are as wide as 64 bits whatever their type: apply_scalar narrows the result.
+Wrapping t_shift_left(Wrapping a, Wrapping b) {
+  if (b < 0 || b > 63) return 0;
+  return static_cast<int64_t>(static_cast<uint64_t>(a.value) << b.value);
+}
+
+Wrapping t_shift_right(Wrapping a, Wrapping b) {
+  if (b < 0 || b > 63) return a < 0 ? -1 : 0;
+  return a.value >> b.value;
+}
+
+// Whether a row has a form over T: double stands for floats, Wrapping for the rest.
+template <class T>
+constexpr bool has_form(ScalarIn in) {
+  return std::is_same_v<T, double> ? takes_floats(in) : takes_integers(in) || takes_bool(in);
+}
+
 template <class T>
 T apply_row(ScalarOp op, T a, [[maybe_unused]] T b) {
   switch (op) {
-#define SCALAR_OP(name, arity, in, out, algebra, ulp, ...)                           \
-  case ScalarOp::name:                                                               \
-    if constexpr (std::is_same_v<T, double> || ScalarIn::in != ScalarIn::floating) { \
-      return T(__VA_ARGS__);                                                         \
-    }                                                                                \
+#define SCALAR_OP(name, arity, in, out, algebra, ulp, ...)          \
+  case ScalarOp::name:                                              \
+    if constexpr (has_form<T>(ScalarIn::in)) return T(__VA_ARGS__); \
     break;
 #include "tessera/base/scalar_ops.def"
 #undef SCALAR_OP

@@ -139,6 +139,7 @@ Node::Node(Op op_, std::vector<Value> inputs, Attrs attrs_, std::vector<Type> ty
            uint64_t hash_, std::shared_ptr<const VjpFunction> vjp_)
     : op(op_),
       scope(current_scope()),
+      line(current_line()),
       id(next_id.fetch_add(1, std::memory_order_relaxed)),
       hash(hash_),
       attrs(attrs_),
@@ -170,14 +171,7 @@ NodePtr make_node(Op op, std::vector<Value> inputs, Attrs attrs,
     const std::lock_guard lock(shard.mutex);
     if (NodePtr found = NodeFactory::find(shard, hash, op, inputs, attrs)) return found;
   }
-  std::vector<Type> types;
-  try {
-    types = infer_types(op, inputs, attrs);
-  } catch (const Error& error) {
-    if (current_scope() == 0) throw;
-    fail(error.what(), " (in ", scope_path(current_scope()), ", ", scope_location(current_scope()),
-         ")");
-  }
+  std::vector<Type> types = with_origin([&] { return infer_types(op, inputs, attrs); });
   const NodePtr node =
       NodeFactory::create(op, inputs, attrs, std::move(types), hash, std::move(vjp));
   const std::lock_guard lock(shard.mutex);

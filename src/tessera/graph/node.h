@@ -16,6 +16,7 @@
 #include "tessera/base/dtype.h"
 #include "tessera/base/shape.h"
 #include "tessera/graph/op.h"
+#include "tessera/graph/scope.h"
 
 namespace tessera {
 
@@ -91,7 +92,8 @@ class Node {
  public:
   const Op op;
   const uint32_t scope;  // where it was first built: graph/scope.h
-  const uint64_t id;     // grows with creation
+  const SourceLine line;
+  const uint64_t id;  // grows with creation
   const uint64_t hash;
   const Attrs attrs;
   const std::vector<Type> types;                 // of the outputs

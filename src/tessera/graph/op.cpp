@@ -20,9 +20,8 @@ constexpr std::array<OpInfo, kOpCount> kInfo = {{
 #undef SCALAR_OP
     {"where", 3, 1, OpKind::scalar, OpLayout::any, false, "", 0.5},
     {"uniform", 2, 1, OpKind::source, OpLayout::any, false, "", 0},
-// Sums and products grow with the number of terms; 4 ulp is per application on one term.
-#define GRAPH_OP(name, arity, outputs, kind, layout, kernel) \
-  {#name, arity, outputs, OpKind::kind, OpLayout::layout, false, kernel, 4},
+#define GRAPH_OP(name, arity, outputs, kind, layout, ulp, kernel) \
+  {#name, arity, outputs, OpKind::kind, OpLayout::layout, false, kernel, ulp},
 #include "tessera/graph/ops.def"
 #undef GRAPH_OP
 }};

@@ -13,6 +13,7 @@ std::vector<Value> rewrite(std::span<const Value> outputs, const RewriteRule& ru
   std::sort(order.begin(), order.end(),
             [](const NodePtr& a, const NodePtr& b) { return a->id < b->id; });
   for (const NodePtr& node : order) {
+    const OriginGuard origin(node->scope, node->line);
     std::vector<Value> inputs;
     inputs.reserve(node->inputs().size());
     for (const Value& input : node->inputs()) inputs.push_back(rewritten(input));

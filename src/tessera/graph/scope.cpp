@@ -25,6 +25,7 @@ Table& table() {
 }
 
 thread_local uint32_t t_scope = 0;
+thread_local SourceLine t_line;
 
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -47,6 +48,23 @@ Scope::Scope(std::string_view name, std::source_location where) : previous_(t_sc
 Scope::~Scope() { t_scope = previous_; }
 
 uint32_t current_scope() { return t_scope; }
+SourceLine current_line() { return t_line; }
+void set_current_line(SourceLine line) { t_line = line; }
+
+OriginGuard::OriginGuard(uint32_t scope, SourceLine line)
+    : scope_(std::exchange(t_scope, scope)), line_(std::exchange(t_line, line)) {}
+
+OriginGuard::~OriginGuard() {
+  t_scope = scope_;
+  t_line = line_;
+}
+
+std::string origin(uint32_t scope, SourceLine line) {
+  const std::string place =
+      line.file != nullptr ? cat(file_name(line.file), ':', line.line) : scope_location(scope);
+  if (scope != 0) return cat(" (in ", scope_path(scope), ", ", place, ")");
+  return place.empty() ? "" : cat(" (", place, ")");
+}
 
 std::string scope_path(uint32_t scope) {
   const std::lock_guard lock(table().mutex);

@@ -73,6 +73,7 @@ std::string check_attributes(const NodeRecord& record) {
   const Attrs& attrs = record.attrs;
   switch (record.op) {
     case Op::sum:
+    case Op::prod:
     case Op::max:
     case Op::min:
     case Op::argmax: return check_reduced_axes(record);
@@ -80,8 +81,17 @@ std::string check_attributes(const NodeRecord& record) {
     case Op::dynamic_slice:
       if (attrs.a.rank() != 1) return cat("expected one size, got ", attrs.a);
       return check_axis(attrs.axis, record.inputs[0].shape().rank());
+    case Op::window:
+      if (attrs.a.rank() != 2) return cat("expected a size and a step, got ", attrs.a);
+      return check_axis(attrs.axis, record.inputs[0].shape().rank());
+    case Op::topk:
+      if (attrs.a.rank() != 1) return cat("expected one k, got ", attrs.a);
+      return {};
     case Op::gather:
     case Op::scatter_add:
+    case Op::scatter:
+    case Op::cumsum:
+    case Op::cumprod:
     case Op::dynamic_update_slice: return check_axis(attrs.axis, record.inputs[0].shape().rank());
     case Op::concat:
       if (record.inputs.empty()) return {};

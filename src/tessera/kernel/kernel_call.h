@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/custom_kernel.h"
 #include "tessera/kernel/kernel_ir.h"
 #include "tessera/kernel/view.h"
 
@@ -32,6 +33,7 @@ struct KernelCall {
       operands;     // inputs, then outputs; for an ir, in the order of ir->operands
   int outputs = 1;  // how many of the last operands are written
   KernelAttrs attrs;
+  std::shared_ptr<const CustomKernel> custom = nullptr;  // the kernel named "custom" only
 };
 
 // The named kernels of this design and their operands (inputs -> outputs):
@@ -41,13 +43,22 @@ struct KernelCall {
 //                        attrs.scalar = epsilon; statistics in the compute type; contiguous
 //   layer_norm_backward  g (R…, C), x, gamma (C), mean (R…, 1), rstd (R…, 1)
 //                        -> dx (R…, C), dgamma (C), dbeta (C); contiguous
+//   cumsum, cumprod      x -> y of the same shape and dtype; totals along attrs.axis; any strides;
+//                        half types are accumulated wider, integers wrap
+//   sort                 x (R…, C) -> values (R…, C), indices (R…, C) i64; over the last axis,
+//                        falling where attrs.axis is 1; stable, NaN counts as greatest; any strides
+//   topk                 x (R…, C) -> values (R…, K), indices (R…, K) i64; the K greatest of each
+//   row
+//                        where attrs.axis is 1, else the least, in the order of sort; any strides
 //   scatter_add          x, index (any integer), src -> y; y = x, then y[…, index[p], …] += src[p]
 //   at
 //                        every position p of src along attrs.axis; y may be x's own buffer
+//   scatter              the same with = in place of +=; the last position wins
 //   update_slice         x, u, start (0-d integer) -> y; y = x with u placed at `start` along
 //                        attrs.axis; y may be x's own buffer
+//   custom               what `custom` says; packed; every output has a buffer
 //   copy                 x -> y of the same shape and dtype; any strides
-// Of the two with several outputs, any may be left out: it has no buffer (a null handle).
+// Of those with several outputs, any may be left out: it has no buffer (a null handle).
 
 struct Target {
   std::string device;       // "cpu"

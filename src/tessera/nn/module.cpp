@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/graph/scope.h"
+#include "tessera/tensor/op_support.h"
 
 namespace tessera {
 
@@ -66,6 +67,7 @@ std::vector<Var> Module::parameters() const {
 }
 
 Tensor Layer::operator()(const Tensor& x, std::source_location where) const {
+  set_line(where);
   const Scope scope(name(), where);
   return forward(x);
 }

@@ -30,8 +30,7 @@ Tensor clip_grad_norm(std::span<const Var> vars, double max_norm) {
   }
   const Tensor norm = sqrt(squares);
   // norm - norm is NaN where the norm is not finite, and so are then all gradients.
-  const Tensor scale =
-      where(is_finite(norm), minimum(max_norm / (norm + kEpsilon), 1), norm - norm);
+  const Tensor scale = where(isfinite(norm), minimum(max_norm / (norm + kEpsilon), 1), norm - norm);
   for (const Var& var : unique) {
     if (const Tensor grad = var.grad()) var.set_grad(cast(grad * scale, grad.dtype()));
   }

@@ -5,6 +5,7 @@
 
 #include "tessera/graph/scope.h"
 #include "tessera/optim/gradients.h"
+#include "tessera/tensor/op_support.h"
 #include "tessera/tensor/ops.h"
 
 namespace tessera {
@@ -69,7 +70,7 @@ Optimizer::Updates Optimizer::collect_updates() const {
 void Optimizer::skip_unless_finite(Updates& updates) const {
   Tensor bad;  // 0-d i64: elements that are not finite
   for (const Tensor& grad : gradients_of(name_, parameters_)) {
-    const Tensor count = sum(logical_not(is_finite(grad)));
+    const Tensor count = sum(logical_not(isfinite(grad)));
     bad = bad ? bad + count : count;
   }
   const Tensor finite = bad == 0;
@@ -77,7 +78,8 @@ void Optimizer::skip_unless_finite(Updates& updates) const {
   updates.emplace_back(skipped_, skipped_ + cast(logical_not(finite), DType::i64));
 }
 
-void Optimizer::step() {
+void Optimizer::step(std::source_location line) {
+  set_line(line);
   const Scope scope(name_);
   gradients_of(name_, parameters_);  // throws when there is none
   Updates updates = collect_updates();

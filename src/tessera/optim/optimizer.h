@@ -26,7 +26,7 @@ class Optimizer {
   //
   // With skip_nonfinite, a step in which some gradient holds an infinity or a NaN changes nothing
   // but skipped(). The device decides that; the host does not wait.
-  void step();
+  void step(std::source_location line = std::source_location::current());
 
   void clear_grads() const;
 

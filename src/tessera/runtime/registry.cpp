@@ -1,6 +1,6 @@
 #include "tessera/runtime/registry.h"
 
-#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
@@ -10,12 +10,12 @@ namespace {
 
 struct Entry {
   BackendFactory factory;
-  std::unique_ptr<Backend> made;
+  std::map<int, std::unique_ptr<Backend>> made;  // by index
 };
 
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, Entry, std::less<>> entries;
+  std::map<DeviceKind, Entry> entries;
 };
 
 // Never destroyed: buffers held by objects of static storage return to their backend after main().
@@ -24,35 +24,70 @@ Registry& registry() {
   return *instance;
 }
 
+template <class... Args>
+[[noreturn]] void fail_initialize(Device device, const Args&... reason) {
+  fail("Failed to initialize ", vendor_name(device.kind), " device ", device.index, ": ",
+       reason...);
+}
+
 }  // namespace
 
-void register_backend(std::string name, BackendFactory factory) {
+void register_backend(DeviceKind kind, BackendFactory factory) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  r.entries.try_emplace(std::move(name), Entry{std::move(factory), nullptr});
+  r.entries.try_emplace(kind, Entry{std::move(factory), {}});
 }
 
-std::vector<std::string> backend_names() {
+std::vector<DeviceKind> backend_kinds() {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  std::vector<std::string> names;
-  for (const auto& [name, entry] : r.entries) names.push_back(name);
-  return names;
+  std::vector<DeviceKind> kinds;
+  for (const auto& [kind, entry] : r.entries) kinds.push_back(kind);
+  return kinds;
 }
 
-Backend& backend(std::string_view name) {
+std::vector<Device> available_devices() {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  std::vector<Device> devices;
+  for (const auto& [kind, entry] : r.entries) {
+    for (int i = 0; i < entry.factory.count(); ++i) devices.push_back({kind, i});
+  }
+  return devices;
+}
+
+Backend& backend(Device device) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   if (r.entries.empty()) fail("backend: none is registered: call tessera::init() first");
-  const auto found = r.entries.find(name);
+  const auto found = r.entries.find(device.kind);
   if (found == r.entries.end()) {
-    std::string known;
-    for (const auto& [other, entry] : r.entries) known += (known.empty() ? "" : ", ") + other;
-    fail("backend: expected one of [", known, "], got '", name, "'");
+    fail_initialize(device, "this build has no ", vendor_name(device.kind), " backend");
   }
   Entry& entry = found->second;
-  if (entry.made == nullptr) entry.made = entry.factory();
-  return *entry.made;
+  const int count = entry.factory.count();
+  if (device.index >= count) {
+    fail_initialize(device, count, count == 1 ? " device" : " devices", " found");
+  }
+  std::unique_ptr<Backend>& made = entry.made[device.index];
+  if (made == nullptr) made = entry.factory.make(device.index);
+  return *made;
+}
+
+Device preferred_device() {
+  if (const char* asked = std::getenv("TESSERA_DEVICE"); asked != nullptr && *asked != 0) {
+    try {
+      const Device device(asked);
+      backend(device);
+      return device;
+    } catch (const Error& error) {
+      fail("TESSERA_DEVICE: ", error.what());
+    }
+  }
+  for (const Device device : available_devices()) {
+    if (device.kind == DeviceKind::cuda) return device;
+  }
+  return DeviceKind::cpu;
 }
 
 void call_kernel(Backend& backend, const KernelCall& call, std::span<const Buffer> operands) {

@@ -3,24 +3,35 @@
 
 #include <functional>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "tessera/base/device.h"
 #include "tessera/runtime/backend.h"
 
 namespace tessera {
 
-using BackendFactory = std::function<std::unique_ptr<Backend>()>;
+// A way to reach devices of one kind.
+struct BackendFactory {
+  std::function<int()> count;  // devices present
+  std::function<std::unique_ptr<Backend>(int index)> make;
+};
 
-// Adds a backend under its device name; the factory runs at first use. A second registration of a
-// name is ignored, so that init() may be called again.
-void register_backend(std::string name, BackendFactory factory);
+// A second registration of a kind is ignored, so that init() may be called again.
+void register_backend(DeviceKind kind, BackendFactory factory);
 
-std::vector<std::string> backend_names();
+// The kinds registered, whether or not such a device is present.
+std::vector<DeviceKind> backend_kinds();
 
-// The backend of `name`, made on first use. Throws when there is none.
-Backend& backend(std::string_view name);
+// Every device of every registered kind.
+std::vector<Device> available_devices();
+
+// The backend of a device, made on first use. Throws when there is none: "Failed to initialize CUDA
+// device 99: 1 device found".
+Backend& backend(Device device);
+
+// TESSERA_DEVICE, or the first CUDA device, or the CPU. Throws when TESSERA_DEVICE names none that
+// is there.
+Device preferred_device();
 
 // Runs one kernel over buffers, now: for callers that cannot pay for a graph. Compiled kernels are
 // not kept; hold the Executable of Backend::compile to call again and again.

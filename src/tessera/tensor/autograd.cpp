@@ -67,7 +67,7 @@ std::vector<Value> enter_captured(const std::vector<Value>& outputs, uint64_t fi
 
 }  // namespace
 
-std::vector<Tensor> grad(const Tensor& loss, std::span<const Tensor> inputs) {
+std::vector<Tensor> grad(In loss, std::span<const Tensor> inputs) {
   check_loss("grad", loss);
   const std::vector<Value> values = to_values(inputs);
   std::vector<Value> result = gradients(loss, values);
@@ -84,9 +84,16 @@ std::vector<Tensor> grad(const Tensor& loss, std::span<const Tensor> inputs) {
   return to_tensors(result);
 }
 
-Tensor grad(const Tensor& loss, const Tensor& input) { return grad(loss, std::span(&input, 1))[0]; }
+std::vector<Tensor> grad(In loss, std::initializer_list<Tensor> inputs) {
+  return grad(loss, std::span(inputs.begin(), inputs.size()));
+}
 
-void backward(const Tensor& loss) {
+Tensor grad(In loss, In input) {
+  const Tensor inputs[] = {input};
+  return grad(loss, inputs)[0];
+}
+
+void backward(In loss) {
   check_loss("backward", loss);
   Pending& p = pending();
   std::vector<std::shared_ptr<VarState>> vars;
@@ -116,7 +123,7 @@ void backward(const Tensor& loss) {
   keep_readable(loss);
 }
 
-Tensor stop_gradient(const Tensor& x) { return Tensor(graph::stop_gradient(x.value())); }
+Tensor stop_gradient(In x) { return Tensor(graph::stop_gradient(x.value())); }
 
 std::vector<Tensor> custom_vjp(const TensorFunction& forward, const TensorVjp& vjp,
                                const std::vector<Tensor>& inputs) {

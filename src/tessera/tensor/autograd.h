@@ -12,15 +12,16 @@ namespace tessera {
 // ∂loss/∂input for each input, as tensors that can be differentiated again; zeros where the loss
 // does not depend on it. The loss has one element. Inputs may be any tensors, Var values included,
 // that hold data: what is made of literals alone (zeros, full, arange) needs a detach() first.
-std::vector<Tensor> grad(const Tensor& loss, std::span<const Tensor> inputs);
-Tensor grad(const Tensor& loss, const Tensor& input);
+std::vector<Tensor> grad(In loss, std::span<const Tensor> inputs);
+std::vector<Tensor> grad(In loss, std::initializer_list<Tensor> inputs);
+Tensor grad(In loss, In input);
 
 // Adds the gradient to grad() of every trainable Var the loss depends on. The loss is computed with
 // the next flush at the latest, so it can still be read after the optimiser's step.
-void backward(const Tensor& loss);
+void backward(In loss);
 
 // The value, through which no gradient passes.
-Tensor stop_gradient(const Tensor& x);
+Tensor stop_gradient(In x);
 
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 

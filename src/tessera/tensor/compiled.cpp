@@ -20,6 +20,7 @@ thread_local bool t_training = true;
 // What a trace depends on.
 struct Signature {
   std::vector<Type> inputs;
+  DeviceContext* device = nullptr;  // of the inputs
   std::vector<int64_t> statics;
   bool training = true;
 
@@ -28,6 +29,7 @@ struct Signature {
 
 std::string difference(const Signature& before, const Signature& now) {
   if (before.training != now.training) return "the mode";
+  if (before.device != now.device) return "the device";
   if (before.statics != now.statics) return "a static argument";
   for (size_t i = 0; i < now.inputs.size() && i < before.inputs.size(); ++i) {
     if (before.inputs[i] != now.inputs[i]) {
@@ -40,6 +42,7 @@ std::string difference(const Signature& before, const Signature& now) {
 // A Program with everything it is bound to.
 struct Instance {
   Signature signature;
+  DeviceContext* device = nullptr;
   std::unique_ptr<Executor> executor;
   std::vector<Buffer> externals;                  // input slots first
   std::vector<std::shared_ptr<ValueSlot>> bound;  // keeps captured storage alive
@@ -48,6 +51,21 @@ struct Instance {
   std::vector<std::shared_ptr<Storage>> outputs[2];  // by parity of the call
   int64_t calls = 0;
 };
+
+DeviceContext& common_device(std::span<const Tensor> inputs) {
+  std::vector<Value> values;
+  for (const Tensor& input : inputs) values.push_back(input.value());
+  return device_of(values);
+}
+
+// Inputs are placeholders without data during a trace, so their device comes with the signature.
+DeviceContext& device_of_trace(const Signature& signature, const Captured& captured) {
+  DeviceContext* found = signature.device;
+  for (const auto& slot : captured.slots) {
+    if (slot) join_devices(found, slot->storage->device);
+  }
+  return found != nullptr ? *found : device_context(default_device());
+}
 
 }  // namespace
 
@@ -82,10 +100,17 @@ std::vector<Tensor> Compiled::operator()(std::span<const Tensor> inputs,
                                          std::span<const int64_t> statics) const {
   // Inside another trace this is just a function.
   if (pending().tracing) return state_->function(inputs, statics);
+  if (is_eager()) {
+    std::vector<Tensor> outputs = state_->function(inputs, statics);
+    for (const Tensor& output : outputs) keep_readable(output);
+    flush();
+    return outputs;
+  }
   flush();
   eval(inputs);
   Signature signature;
   for (const Tensor& input : inputs) signature.inputs.push_back(input.value().type());
+  if (!inputs.empty()) signature.device = &common_device(inputs);
   signature.statics.assign(statics.begin(), statics.end());
   signature.training = t_training;
   return state_->run(state_->find(signature), inputs);
@@ -131,13 +156,14 @@ Instance Compiled::State::trace(const Signature& signature) {
     instance.assigned = guard.pending().assigned;
     captured = capture(leaves, outputs, instance.assigned);
   }
-  DeviceContext& device = device_context();
+  DeviceContext& device = device_of_trace(signature, captured);
+  instance.device = &device;
   instance.executor = std::make_unique<Executor>(
       compile_graph(captured.function, device.backend.target(), compile_options()), device.exec);
   for (size_t i = 0; i < captured.slots.size(); ++i) {
     const Type& type = captured.function.externals[i].type();
     const bool is_input = captured.slots[i] == nullptr;
-    instance.externals.push_back(is_input ? make_storage(type)->buffer
+    instance.externals.push_back(is_input ? make_storage(type, device)->buffer
                                           : captured.slots[i]->storage->buffer);
   }
   instance.bound = std::move(captured.slots);
@@ -145,23 +171,23 @@ Instance Compiled::State::trace(const Signature& signature) {
     instance.output_types.push_back(output.type());
   }
   for (auto& set : instance.outputs) {
-    for (const Type& type : instance.output_types) set.push_back(make_storage(type));
+    for (const Type& type : instance.output_types) set.push_back(make_storage(type, device));
   }
   return instance;
 }
 
 std::vector<Tensor> Compiled::State::run(Instance& instance, std::span<const Tensor> inputs) {
-  Backend& device = device_context().backend;
+  DeviceContext& device = *instance.device;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Buffer& from = read_slot(*value_slot(inputs[i].value()));
     const Type& type = instance.signature.inputs[i];
-    device.copy(ref(instance.externals[i]), ref(from), byte_size(type), {});
+    device.backend.copy(ref(instance.externals[i]), ref(from), byte_size(type), {});
   }
   auto& outputs = instance.outputs[instance.calls++ % 2];
   std::vector<Buffer> buffers;
   for (size_t i = 0; i < outputs.size(); ++i) {
     // Somebody still holds the result of the call before last: it keeps its buffer.
-    if (outputs[i].use_count() > 1) outputs[i] = make_storage(instance.output_types[i]);
+    if (outputs[i].use_count() > 1) outputs[i] = make_storage(instance.output_types[i], device);
     buffers.push_back(outputs[i]->buffer);
   }
   try {

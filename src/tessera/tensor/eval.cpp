@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -30,9 +31,9 @@ thread_local CompileOptions t_options;
 // ones go first.
 class ProgramCache {
  public:
-  std::shared_ptr<Executor> get(const GraphFunction& function) {
+  std::shared_ptr<Executor> get(const GraphFunction& function, DeviceContext& device) {
     const CompileOptions& o = compile_options();
-    std::string key = structure_key(function);
+    std::string key = structure_key(function) + to_string(device.device);
     for (const bool bit : {o.simplify, o.match, o.rematerialize, o.fuse, o.kernel_ops}) {
       key.push_back(char('0' + bit));
     }
@@ -42,7 +43,6 @@ class ProgramCache {
       detail::count_replay();
       return it->second->second;
     }
-    DeviceContext& device = device_context();
     auto executor = std::make_shared<Executor>(compile_graph(function, device.backend.target(), o),
                                                device.exec);
     detail::count_compilation();
@@ -112,7 +112,17 @@ void detail::count_replay() { ++replays; }
 CompileOptions set_compile_options(const CompileOptions& options) {
   return std::exchange(t_options, options);
 }
-const CompileOptions& compile_options() { return t_options; }
+
+const CompileOptions& compile_options() {
+  static const CompileOptions node_by_node = {
+      .simplify = false, .match = false, .rematerialize = false, .fuse = false};
+  return is_eager() ? node_by_node : t_options;
+}
+
+std::atomic<bool> detail::eager = [] {
+  const char* asked = std::getenv("TESSERA_EAGER");
+  return asked != nullptr && std::string_view(asked) == "1";
+}();
 
 Pending& pending() { return t_pending != nullptr ? *t_pending : plain_pending(); }
 
@@ -209,6 +219,67 @@ void commit(std::span<const std::shared_ptr<VarState>> assigned) {
   }
 }
 
+namespace {
+
+using VarStates = std::vector<std::shared_ptr<VarState>>;
+
+// Runs what `wanted` and the assigned Vars of one device need, and puts the results into slots.
+void compute(DeviceContext& device, const std::vector<Value>& wanted, const VarStates& assigned) {
+  const Captured captured = capture({}, wanted, assigned);
+  const std::shared_ptr<Executor> executor = program_cache().get(captured.function, device);
+  std::vector<Buffer> externals, outputs;
+  for (const auto& slot : captured.slots) externals.push_back(slot->storage->buffer);
+  std::vector<std::shared_ptr<Storage>> results;
+  for (const Value& value : wanted) {
+    results.push_back(make_storage(value.type(), device));
+    outputs.push_back(results.back()->buffer);
+  }
+  try {
+    executor->run(externals, outputs);
+  } catch (...) {
+    commit(assigned);  // some may have been written: a handle to the old value is stale
+    throw;
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    wanted[i].node->set_slot(wanted[i].out, std::make_shared<ValueSlot>(results[i]));
+  }
+  commit(assigned);
+  // What was built on an assigned value but not computed yet finds it in the Var's storage.
+  for (const auto& var : assigned) {
+    const Value& value = var->pending;
+    if (!value_slot(value)) {
+      value.node->set_slot(value.out, std::make_shared<ValueSlot>(var->storage));
+    }
+  }
+}
+
+// What one device has to compute and write.
+struct Share {
+  DeviceContext* device;
+  std::vector<Value> wanted;
+  VarStates assigned;
+};
+
+std::vector<Share> shares_of(const std::vector<Value>& wanted, const VarStates& assigned) {
+  std::vector<Share> shares;
+  auto share_of = [&shares](DeviceContext& device) -> Share& {
+    for (Share& share : shares) {
+      if (share.device == &device) return share;
+    }
+    return shares.emplace_back(Share{&device, {}, {}});
+  };
+  for (const Value& value : wanted) {
+    share_of(device_of(std::span(&value, 1))).wanted.push_back(value);
+  }
+  for (const auto& var : assigned) {
+    DeviceContext& device = device_of(std::vector<Value>{var->committed(), var->pending});
+    share_of(device).assigned.push_back(var);
+  }
+  return shares;
+}
+
+}  // namespace
+
 void evaluate(std::span<const Value> values) {
   Pending& p = pending();
   if (p.tracing) {
@@ -231,32 +302,14 @@ void evaluate(std::span<const Value> values) {
     return;
   }
   const ClearPending clear{p};
-  const Captured captured = capture({}, wanted, p.assigned);
-  const std::shared_ptr<Executor> executor = program_cache().get(captured.function);
-  std::vector<Buffer> externals, outputs;
-  for (const auto& slot : captured.slots) externals.push_back(slot->storage->buffer);
-  std::vector<std::shared_ptr<Storage>> results;
-  for (const Value& value : wanted) {
-    results.push_back(make_storage(value.type()));
-    outputs.push_back(results.back()->buffer);
+  for (const Share& share : shares_of(wanted, p.assigned)) {
+    compute(*share.device, share.wanted, share.assigned);
   }
-  try {
-    executor->run(externals, outputs);
-  } catch (...) {
-    commit(p.assigned);  // some may have been written: a handle to the old value is stale
-    throw;
-  }
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    wanted[i].node->set_slot(wanted[i].out, std::make_shared<ValueSlot>(results[i]));
-  }
-  commit(p.assigned);
-  // What was built on an assigned value but not computed yet finds it in the Var's storage.
-  for (const auto& var : p.assigned) {
-    const Value& value = var->pending;
-    if (!value_slot(value)) {
-      value.node->set_slot(value.out, std::make_shared<ValueSlot>(var->storage));
-    }
-  }
+}
+
+void evaluate_alone(const Value& value) {
+  if (value_slot(value)) return;
+  compute(device_of(std::span(&value, 1)), {value}, {});
 }
 
 void keep_readable(const Tensor& value) {

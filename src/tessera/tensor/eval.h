@@ -58,6 +58,9 @@ class TraceGuard {
 // Computes these values and everything pending. Throws inside a trace.
 void evaluate(std::span<const Value> values);
 
+// Computes this value and writes no Var: for eager mode, where a step is still being built.
+void evaluate_alone(const Value& value);
+
 // What a function reads: its graph with every evaluated value turned into a leaf, and the slot
 // behind each leaf (null: one of `inputs`). Throws when a leaf has no value.
 struct Captured {

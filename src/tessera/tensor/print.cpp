@@ -20,6 +20,7 @@ std::string element(T value) {
   } else if constexpr (std::is_integral_v<T>) {
     return std::to_string(int64_t(value));
   } else {
+    if (double(value) != double(value)) return "nan";  // whatever its sign bit
     std::ostringstream out;
     out.precision(6);
     out << double(value);

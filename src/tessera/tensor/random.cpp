@@ -1,5 +1,6 @@
 #include "tessera/tensor/random.h"
 
+#include <limits>
 #include <numbers>
 
 #include "tessera/graph/build.h"
@@ -61,6 +62,55 @@ Tensor Random::bernoulli(const Shape& shape, double probability) const {
     fail("bernoulli: expected a probability from 0 to 1, got ", probability);
   }
   return draw(shape) < probability;
+}
+
+// Both draws are multiples of 2^-24, so this is exact, and equal on every device.
+Tensor Random::draw_integers(const Shape& shape) const {
+  constexpr double kScale = 1 << 24;
+  const Tensor high = cast(draw(shape) * kScale, DType::i64);
+  return high * int64_t(kScale) + cast(draw(shape) * kScale, DType::i64);
+}
+
+Tensor Random::randint(const Shape& shape, int64_t low, int64_t high, DType dtype) const {
+  constexpr int64_t kMost = int64_t{1} << 48;
+  if (!is_integer(dtype)) fail("randint: expected an integer dtype, got ", dtype);
+  int64_t range = 0;
+  if (__builtin_sub_overflow(high, low, &range) || range < 1 || range > kMost) {
+    fail("randint: expected low < high at most 2^48 apart, got ", low, " and ", high);
+  }
+  Scalar(low).check_fits(dtype);
+  Scalar(high - 1).check_fits(dtype);
+  return cast(mod(draw_integers(shape), range) + low, dtype);
+}
+
+Tensor Random::permutation(int64_t n) const {
+  if (n < 0) fail("permutation: expected at least 0 elements, got ", n);
+  return argsort(draw_integers({n}));
+}
+
+Tensor Random::multinomial(const Tensor& weights, int64_t n, bool replacement) const {
+  if (weights.rank() == 0 || weights.size(-1) == 0) {
+    fail("multinomial: expected weights (…, C) of at least one class, got ", weights.shape());
+  }
+  if (n < 1) fail("multinomial: expected at least 1 draw, got ", n);
+  const Tensor w = cast(weights, DType::f32);
+  if (!replacement) {
+    if (n > weights.size(-1)) {
+      fail("multinomial: ", n, " draws without replacement from ", weights.size(-1), " classes");
+    }
+    // The largest of log(w) + Gumbel noise is class c with probability w[c] / Σ w, and the next
+    // largest ones follow the same law among those that are left.
+    const Tensor noise = -log(-log1p(-draw(w.shape())));
+    return topk(where(w > 0, log(w) + noise, -std::numeric_limits<double>::infinity()), n).indices;
+  }
+  const Tensor total = cumsum(w);
+  Shape shape = w.shape();
+  shape[shape.rank() - 1] = n;
+  // Below the last total also after rounding, so that the class is always one of positive weight.
+  const Tensor u = draw(shape) * (1 - 0x1p-23);
+  const Tensor at = u * slice(total, -1, -1, w.size(-1));
+  // How many totals lie at or below it: (…, n, C)
+  return sum(unsqueeze(total, -2) <= unsqueeze(at, -1), {-1});
 }
 
 Tensor Random::dropout(const Tensor& x, double probability) const {

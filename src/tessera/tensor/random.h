@@ -13,6 +13,13 @@ class Random {
   Tensor uniform(const Shape& shape, double low = 0, double high = 1) const;  // f32 in [low, high)
   Tensor normal(const Shape& shape, double mean = 0, double deviation = 1) const;
   Tensor bernoulli(const Shape& shape, double probability) const;  // bool
+  // Integers in [low, high), which spans at most 2^48.
+  Tensor randint(const Shape& shape, int64_t low, int64_t high, DType dtype = DType::i64) const;
+  // 0 … n - 1 in random order, i64.
+  Tensor permutation(int64_t n) const;
+  // Classes drawn by weights (…, C) that are not negative and need not sum to 1 -> (…, n) i64.
+  // Without replacement no class comes twice; those of weight 0 come last, when no other is left.
+  Tensor multinomial(const Tensor& weights, int64_t n, bool replacement = false) const;
 
   // Zeroes elements with `probability` and scales the others up; the identity outside training.
   Tensor dropout(const Tensor& x, double probability) const;
@@ -22,6 +29,7 @@ class Random {
 
  private:
   Tensor draw(const Shape& shape) const;
+  Tensor draw_integers(const Shape& shape) const;  // i64 in [0, 2^48)
   Tensor take_counters(int64_t n) const;
 
   // The counter as the host last knew it: outside a trace a draw then needs no read from the

@@ -1,15 +1,8 @@
 #include "tessera/tensor/storage.h"
 
-#include "tessera/runtime/registry.h"
 #include "tessera/tensor/device.h"
 
 namespace tessera {
-
-DeviceContext& device_context() {
-  // Leaked on purpose: tensors in statics of the program may outlive any order of destruction.
-  static auto* context = new DeviceContext(backend("cpu"));
-  return *context;
-}
 
 std::shared_ptr<ValueSlot> value_slot(const Node& node, int out) {
   auto slot = std::static_pointer_cast<ValueSlot>(node.slot(out));
@@ -25,9 +18,10 @@ const Buffer& read_slot(const ValueSlot& slot) {
   return slot.storage->buffer;
 }
 
-std::shared_ptr<Storage> make_storage(const Type& type) {
+std::shared_ptr<Storage> make_storage(const Type& type, DeviceContext& device) {
   auto storage = std::make_shared<Storage>();
-  storage->buffer = device_context().allocator.allocate(byte_size(type));
+  storage->buffer = device.allocator.allocate(byte_size(type));
+  storage->device = &device;
   return storage;
 }
 

@@ -10,11 +10,13 @@
 
 namespace tessera {
 
+struct DeviceContext;
 struct VarState;
 
 // A buffer whose contents a step may replace; each replacement is a new version.
 struct Storage {
   Buffer buffer;
+  DeviceContext* device = nullptr;
   std::string name;  // of the Var, for errors; empty for other values
   std::atomic<uint64_t> version{0};
   std::atomic<uint64_t> replaced_by{0};  // the step that wrote the present version
@@ -45,7 +47,7 @@ inline std::shared_ptr<ValueSlot> value_slot(const Value& value) {
 const Buffer& read_slot(const ValueSlot& slot);
 
 // Storage of `type`, contents undefined, and a leaf that stands for it.
-std::shared_ptr<Storage> make_storage(const Type& type);
+std::shared_ptr<Storage> make_storage(const Type& type, DeviceContext& device);
 Value leaf_of(const Type& type, std::shared_ptr<Storage> storage, std::weak_ptr<VarState> var = {});
 
 }  // namespace tessera

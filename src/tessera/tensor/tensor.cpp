@@ -16,17 +16,29 @@ void Scalar::check_fits(DType dtype) const {
   }
 }
 
+namespace {
+
+Tensor on_device(DeviceContext& device, const Type& type, const void* data) {
+  auto storage = make_storage(type, device);
+  const int64_t bytes = byte_size(type);
+  if (bytes > 0) device.backend.upload(ref(storage->buffer), data, bytes, {});
+  return Tensor(leaf_of(type, std::move(storage)));
+}
+
+}  // namespace
+
 Tensor Tensor::from_bytes(DType dtype, const Shape& shape, const void* data) {
   const Type type{dtype, shape};
-  auto storage = make_storage(type);
-  const int64_t bytes = byte_size(type);
-  if (bytes > 0) device_context().backend.upload(ref(storage->buffer), data, bytes, {});
-  return Tensor(leaf_of(type, std::move(storage)));
+  return on_device(device_context(default_device()), type, data);
 }
 
 const Value& Tensor::value() const {
   if (!value_) fail("Tensor: expected a tensor, got an empty handle");
   return value_;
+}
+
+void Tensor::compute_now() const {
+  if (value_ && !pending().tracing) evaluate_alone(value_);
 }
 
 int64_t Tensor::size(int64_t axis) const { return shape()[normalize_axis("size", axis, rank())]; }
@@ -40,9 +52,10 @@ const Tensor& Tensor::eval() const {
 void Tensor::read_bytes(DType dtype_, void* to) const {
   if (dtype_ != dtype()) fail("to_vector: the tensor holds ", dtype(), ", not ", dtype_);
   eval();
-  const Buffer& buffer = read_slot(*value_slot(value_));
+  const auto slot = value_slot(value_);
+  const Buffer& buffer = read_slot(*slot);
   const int64_t bytes = byte_size(value_.type());
-  if (bytes > 0) device_context().backend.download(to, ref(buffer), bytes, {});
+  if (bytes > 0) slot->storage->device->backend.download(to, ref(buffer), bytes, {});
 }
 
 double Tensor::item() const {
@@ -57,10 +70,22 @@ double Tensor::item() const {
 Tensor Tensor::detach() const {
   eval();
   const Type& type = value_.type();
-  auto storage = make_storage(type);
-  const Buffer& from = read_slot(*value_slot(value_));
-  device_context().backend.copy(ref(storage->buffer), ref(from), byte_size(type), {});
+  const auto slot = value_slot(value_);
+  const Buffer& from = read_slot(*slot);
+  DeviceContext& device = *slot->storage->device;
+  auto storage = make_storage(type, device);
+  device.backend.copy(ref(storage->buffer), ref(from), byte_size(type), {});
   return Tensor(leaf_of(type, std::move(storage)));
+}
+
+Device Tensor::device() const { return device_of(std::span(&value(), 1)).device; }
+
+Tensor Tensor::to(Device device) const {
+  DeviceContext& target = device_context(device);
+  if (this->device() == device) return *this;
+  std::vector<std::byte> bytes(size_t(byte_size(value_.type())));
+  read_bytes(dtype(), bytes.data());
+  return on_device(target, value_.type(), bytes.data());
 }
 
 void eval(std::span<const Tensor> tensors) {

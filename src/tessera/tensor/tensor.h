@@ -4,31 +4,37 @@
 
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <iosfwd>
+#include <source_location>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "tessera/base/device.h"
 #include "tessera/base/dtype.h"
 #include "tessera/base/shape.h"
 #include "tessera/graph/node.h"
+#include "tessera/tensor/eager.h"
 
 namespace tessera {
 
 // A literal in an expression with a Tensor. It takes the tensor's dtype, except that a fraction
-// next to an integer tensor makes the result f32.
+// next to an integer tensor makes the result f32, and a number next to bool is i64 or f32.
 class Scalar {
  public:
   template <class T>
   requires std::is_arithmetic_v<T> Scalar(T value)
       : real_(static_cast<double>(value)),
         integer_(std::integral<T> ? static_cast<int64_t>(value) : 0),
-        is_integer_(std::integral<T>) {}
+        is_integer_(std::integral<T>),
+        is_boolean_(std::same_as<T, bool>) {}
 
   double real() const { return real_; }
   int64_t integer() const { return integer_; }
   bool is_integer() const { return is_integer_; }
+  bool is_boolean() const { return is_boolean_; }
 
   // Throws when an integer type or bool cannot hold it: a wrapped literal is never meant.
   void check_fits(DType dtype) const;
@@ -36,13 +42,17 @@ class Scalar {
  private:
   double real_;
   int64_t integer_;
-  bool is_integer_;
+  bool is_integer_, is_boolean_;
 };
+
+class Index;  // tensor/indexing.h
 
 class Tensor {
  public:
   Tensor() = default;  // no value
-  explicit Tensor(Value value) : value_(std::move(value)) {}
+  explicit Tensor(Value value) : value_(std::move(value)) {
+    if (is_eager()) compute_now();
+  }
 
   // A copy of `data`, which holds numel(shape) elements.
   static Tensor from_bytes(DType dtype, const Shape& shape, const void* data);
@@ -78,11 +88,37 @@ class Tensor {
   // Writes numel() elements to `to`; `dtype` must be the tensor's.
   void read_bytes(DType dtype, void* to) const;
 
+  // Part of it, as NumPy's x[1, 2:5, ...]: x[{1, Slice{2, 5}, kEllipsis}]; see tensor/indexing.h.
+  Tensor operator[](std::initializer_list<Index> indices) const;
+  Tensor operator[](const Index& index) const;
+
+  Tensor to(DType dtype) const;  // a cast
+
+  // Where it is, or will be computed: the device of its operands.
+  Device device() const;
+  // Evaluated and copied there, without history: no gradient passes. The tensor itself when it is
+  // there already.
+  Tensor to(Device device) const;
+
   // The evaluated value as a tensor of its own: without history, and unaffected by later steps.
   Tensor detach() const;
 
  private:
+  void compute_now() const;
+
   Value value_;
+};
+
+// An operand of a public function: a Tensor, or what converts to one, and the line of the caller's
+// source that wrote it. Errors and profiles name that line; lines of Tessera's own files do not
+// count, so it is the user's also where a function is made of others.
+class In : public Tensor {
+ public:
+  In(const Tensor& tensor, std::source_location line = std::source_location::current());
+  template <class T>
+  requires(!std::derived_from<T, Tensor> && std::convertible_to<const T&, Tensor>)
+      In(const T& source, std::source_location line = std::source_location::current())
+      : In(static_cast<Tensor>(source), line) {}
 };
 
 // Creation --------------------------------------------------------------------------------------
@@ -119,13 +155,6 @@ template <class T>
 requires std::is_arithmetic_v<T> Tensor scalar(T value) {
   return Tensor::from_bytes(dtype_of<T>, {}, &value);
 }
-
-Tensor full(const Shape& shape, const Scalar& value, DType dtype = DType::f32);
-Tensor zeros(const Shape& shape, DType dtype = DType::f32);
-Tensor ones(const Shape& shape, DType dtype = DType::f32);
-Tensor arange(int64_t n, DType dtype = DType::i64);  // 0, 1, …, n - 1
-Tensor iota(const Shape& shape, int64_t axis,
-            DType dtype = DType::i64);  // the coordinate on `axis`
 
 // Reading ---------------------------------------------------------------------------------------
 

@@ -41,12 +41,14 @@ Var::Var(const Tensor& initial, std::string name, bool trainable)
   initial.eval();
   state_->type = initial.value().type();
   state_->trainable = trainable && is_float(state_->type.dtype);
-  state_->storage = make_storage(state_->type);
+  const auto slot = value_slot(initial.value());
+  DeviceContext& device = *slot->storage->device;
+  state_->storage = make_storage(state_->type, device);
   state_->storage->name = std::move(name);
   state_->self = state_;
-  const Buffer& from = read_slot(*value_slot(initial.value()));
+  const Buffer& from = read_slot(*slot);
   const Buffer& to = state_->storage->buffer;
-  device_context().backend.copy(ref(to), ref(from), byte_size(state_->type), {});
+  device.backend.copy(ref(to), ref(from), byte_size(state_->type), {});
 }
 
 const std::string& Var::name() const { return checked(state_).storage->name; }
@@ -90,7 +92,7 @@ void Var::set_bytes(DType dtype, const void* data) const {
   }
   flush();
   const int64_t bytes = byte_size(state.type);
-  device_context().backend.upload(ref(state.storage->buffer), data, bytes, {});
+  state.storage->device->backend.upload(ref(state.storage->buffer), data, bytes, {});
   commit(std::span(&state_, 1));
 }
 

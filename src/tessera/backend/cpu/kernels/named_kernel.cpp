@@ -9,9 +9,15 @@ constexpr NamedKernelRow kRows[] = {
     {"softmax", 2, make_softmax},
     {"layer_norm", 6, make_layer_norm},
     {"layer_norm_backward", 8, make_layer_norm_backward},
+    {"cumsum", 2, make_cumsum},
+    {"cumprod", 2, make_cumprod},
+    {"sort", 3, make_sort},
+    {"topk", 3, make_topk},
     {"scatter_add", 4, make_scatter_add},
+    {"scatter", 4, make_scatter},
     {"update_slice", 4, make_update_slice},
     {"copy", 2, make_copy},
+    {"custom", -1, make_custom},
 };
 
 }  // namespace

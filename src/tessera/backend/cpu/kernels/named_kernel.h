@@ -20,7 +20,7 @@ using NamedKernelFactory = std::unique_ptr<NamedKernel> (*)(const KernelCall& ca
 
 struct NamedKernelRow {
   std::string_view name;
-  int operands;
+  int operands;             // -1: any number
   NamedKernelFactory make;  // throws Error where the call's operands do not fit
 };
 
@@ -30,9 +30,15 @@ std::unique_ptr<NamedKernel> make_matmul(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_softmax(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_layer_norm(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_layer_norm_backward(const KernelCall& call);
+std::unique_ptr<NamedKernel> make_cumsum(const KernelCall& call);
+std::unique_ptr<NamedKernel> make_cumprod(const KernelCall& call);
+std::unique_ptr<NamedKernel> make_sort(const KernelCall& call);
+std::unique_ptr<NamedKernel> make_topk(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_scatter_add(const KernelCall& call);
+std::unique_ptr<NamedKernel> make_scatter(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_update_slice(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_copy(const KernelCall& call);
+std::unique_ptr<NamedKernel> make_custom(const KernelCall& call);
 
 // Checks shared by the factories; `what` names the operand in the error.
 void expect_shape(const KernelCall& call, int operand, std::string_view what, const Shape& shape);

@@ -11,11 +11,35 @@
 #include "tessera/base/scalar_ops.def"
 #undef SCALAR_OP
 
+// Ops whose form for floats holds within kTrigonometryReach, and libm's function for the rest.
+template <class Op>
+inline constexpr auto kBeyondReach = nullptr;
+template <>
+inline constexpr auto kBeyondReach<Op_sin> = [](float x) { return __builtin_sinf(x); };
+template <>
+inline constexpr auto kBeyondReach<Op_cos> = [](float x) { return __builtin_cosf(x); };
+template <>
+inline constexpr auto kBeyondReach<Op_tan> = [](float x) { return __builtin_tanf(x); };
+
+TESSERA_INLINE bool is_beyond_reach(float x) { return !(t_abs(x) < kTrigonometryReach); }
+
+template <class Op>
+void redo_beyond_reach(int64_t n, float* __restrict d, const float* __restrict a) {
+  uint32_t any = 0;  // not bool: reductions of that are not vectorised
+  for (int64_t i = 0; i < n; ++i) any |= is_beyond_reach(a[i]) ? 1u : 0u;
+  for (int64_t i = 0; any != 0 && i < n; ++i) {
+    if (is_beyond_reach(a[i])) d[i] = kBeyondReach<Op>(a[i]);
+  }
+}
+
 template <class Op, class T, class D>
 void unary_loop(int64_t n, void* d, const void* a, const void*, const void*, unsigned) {
   D* __restrict dp = static_cast<D*>(d);
   const T* __restrict ap = static_cast<const T*>(a);
   for (int64_t i = 0; i < n; ++i) dp[i] = D(Op::template apply<T>(ap[i], T()));
+  if constexpr (sizeof(T) == sizeof(float) && kIsFloat<T> && kBeyondReach<Op> != nullptr) {
+    redo_beyond_reach<Op>(n, dp, ap);
+  }
 }
 
 template <class Op, class T, class D>
@@ -116,18 +140,18 @@ constexpr ScalarLoop scalar_loop() {
 // The loops of one row of the table, for the types it takes.
 template <class Op, int Arity, ScalarIn In, ScalarOut Out>
 constexpr void fill_scalar_row(ScalarLoop* row) {
-  if constexpr (In != ScalarIn::logical) {
+  if constexpr (takes_floats(In)) {
     row[int(DType::f32)] = scalar_loop<Op, Arity, Out, float>();
     row[int(DType::f64)] = scalar_loop<Op, Arity, Out, double>();
   }
-  if constexpr (In == ScalarIn::any || In == ScalarIn::number) {
+  if constexpr (takes_integers(In)) {
     row[int(DType::i8)] = scalar_loop<Op, Arity, Out, int8_t>();
     row[int(DType::i32)] = scalar_loop<Op, Arity, Out, int32_t>();
     row[int(DType::i64)] = scalar_loop<Op, Arity, Out, int64_t>();
     row[int(DType::u8)] = scalar_loop<Op, Arity, Out, uint8_t>();
     row[int(DType::u32)] = scalar_loop<Op, Arity, Out, uint32_t>();
   }
-  if constexpr (In == ScalarIn::any || In == ScalarIn::logical) {
+  if constexpr (takes_bool(In)) {
     row[int(DType::boolean)] = scalar_loop<Op, Arity, Out, bool>();
   }
 }

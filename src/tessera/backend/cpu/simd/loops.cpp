@@ -16,6 +16,8 @@ namespace {
 //
 #include "tessera/backend/cpu/simd/math.h"
 //
+#include "tessera/backend/cpu/simd/trigonometry.h"
+//
 #include "tessera/backend/cpu/simd/elementwise.h"
 #include "tessera/backend/cpu/simd/move.h"
 #include "tessera/backend/cpu/simd/random.h"

@@ -3,7 +3,8 @@
 // namespace. Names are those of scalar_ops.def's expressions.
 //
 // Errors against the exact value, over floats of all magnitudes (tests/backend_cpu/isa_test.cpp):
-// exp and log below 1 ulp, tanh and erf below 2.5.
+// exp and log below 1 ulp, tan below 3.6, the others below 2.5. f64, and what has no form here, are
+// libm's.
 
 TESSERA_INLINE uint32_t bits_of(float x) { return __builtin_bit_cast(uint32_t, x); }
 TESSERA_INLINE float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
@@ -30,46 +31,119 @@ TESSERA_INLINE float exp_tail(float r) {
   return p * r + 0.5f;
 }
 
-TESSERA_INLINE float exp(float x) {
-  float y = x > 89.f ? 89.f : x;
+// e^x · 2^shift, for a shift of -1 or 0.
+TESSERA_INLINE float exp_shifted(float x, int32_t shift) {
+  float y = x > 92.f ? 92.f : x;
   y = y < -104.f ? -104.f : y;
   int32_t n;
   const float r = reduce_ln2(y, n);
   const float p = 1 + (r + r * r * exp_tail(r));
   // In two steps, so that results beyond the normal range overflow or become subnormal correctly.
   const int32_t half = n >> 1;
-  return p * power_of_two(half) * power_of_two(n - half);
+  return p * power_of_two(half) * power_of_two(n - half + shift);
 }
 
-TESSERA_INLINE float log(float x) {
+TESSERA_INLINE float exp(float x) { return exp_shifted(x, 0); }
+
+TESSERA_INLINE float expm1(float x) {
+  const uint32_t sign = bits_of(x) & 0x80000000u;
+  float y = x > 92.f ? 92.f : x;
+  y = y < -20.f ? -20.f : y;
+  int32_t n;
+  const float r = reduce_ln2(y, n);
+  const float p = r + r * r * exp_tail(r);  // e^r - 1
+  const int32_t small = n > 25 ? 25 : n;
+  const float scale = power_of_two(small);
+  // Without cancellation: scale - 1 is exact. From 2^26 on, the 1 is below the last place.
+  const float near = scale * p + (scale - 1);
+  const int32_t half = n >> 1;
+  const float far = (1 + p) * power_of_two(half) * power_of_two(n - half);
+  return float_of(bits_of(n > 25 ? far : near) | sign);
+}
+
+// Half of e^x, which has no overflow before the result has.
+TESSERA_INLINE float cosh(float x) {
+  const float half = exp_shifted(float_of(bits_of(x) & 0x7fffffffu), -1);
+  return half + 0.25f / half;
+}
+
+TESSERA_INLINE float sinh(float x) {
+  const uint32_t sign = bits_of(x) & 0x80000000u;
+  const float magnitude = float_of(bits_of(x) & 0x7fffffffu);
+  const float half = exp_shifted(magnitude, -1);
+  const float z = magnitude > 1.f ? 1.f : x * x;
+  float series = 1.f / 39916800;
+  series = series * z + 1.f / 362880;
+  series = series * z + 1.f / 5040;
+  series = series * z + 1.f / 120;
+  series = series * z + 1.f / 6;
+  const float small = magnitude + magnitude * z * series;
+  return float_of(bits_of(magnitude > 1.f ? half - 0.25f / half : small) | sign);
+}
+
+// x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)): returns f, sets k. REQUIRES x > 0 and finite.
+TESSERA_INLINE float split_exponent(float x, float& k) {
   const bool tiny = x < 0x1p-126f;
-  const float scaled = tiny ? x * 0x1p23f : x;
-  // The exponent is split so that the mantissa lies in [sqrt(1/2), sqrt(2)).
-  const uint32_t bits = bits_of(scaled) - 0x3f3504f3u;
-  const int32_t exponent = (int32_t(bits) >> 23) - (tiny ? 23 : 0);
-  const float f = float_of((bits & 0x007fffffu) + 0x3f3504f3u) - 1;
-  const float k = float(exponent);
+  const uint32_t bits = bits_of(tiny ? x * 0x1p23f : x) - 0x3f3504f3u;
+  k = float((int32_t(bits) >> 23) - (tiny ? 23 : 0));
+  return float_of((bits & 0x007fffffu) + 0x3f3504f3u) - 1;
+}
+
+// log(1 + f) - f + f² / 2.
+TESSERA_INLINE float log_tail(float f) {
   const float s = f / (2 + f);
   const float z = s * s;
   const float series = z * (2.f / 3 + z * (2.f / 5 + z * (2.f / 7 + z * (2.f / 9))));
-  const float half_square = 0.5f * f * f;
-  const float low = s * (half_square + series) + k * 0x1.7f7d1cp-20f;
-  float y = k * 0x1.62e4p-1f + (f - (half_square - low));
+  return s * (0.5f * f * f + series);
+}
+
+// What all logarithms have in common where x is not a positive number.
+TESSERA_INLINE float log_or_special(float x, float y) {
   y = x == 0 ? -__builtin_inff() : y;
   y = x == __builtin_inff() ? x : y;
   return x >= 0 ? y : __builtin_nanf("");
 }
 
+TESSERA_INLINE float log(float x) {
+  float k;
+  const float f = split_exponent(x, k);
+  const float low = log_tail(f) + k * 0x1.7f7d1cp-20f;
+  return log_or_special(x, k * 0x1.62e4p-1f + (f - (0.5f * f * f - low)));
+}
+
+TESSERA_INLINE float log2(float x) {
+  float k;
+  const float f = split_exponent(x, k);
+  const float y = f - (0.5f * f * f - log_tail(f));
+  return log_or_special(x, k + (y * 0x1.715476p+0f + y * 0x1.4ae0cp-26f));
+}
+
+TESSERA_INLINE float log1p(float x) {
+  const float u = 1 + x;
+  // What the sum lost, times the slope of the logarithm there.
+  const float lost = (x - (u - 1)) / u;
+  const float y = log(u) + (u > 0 && u < __builtin_inff() ? lost : 0);
+  return float_of(bits_of(y) | (bits_of(x) & 0x80000000u));
+}
+
+// x + x^3 p(x^2), p by Chebyshev interpolation, where |x| < 0.625; 1 - 2 / (e^2x + 1) above.
 TESSERA_INLINE float tanh(float x) {
   const uint32_t sign = bits_of(x) & 0x80000000u;
   const float magnitude = float_of(bits_of(x) & 0x7fffffffu);
+  const float z = x * x;
+  float p = -6.10494800e-3f;
+  p = p * z + 2.10036410e-2f;
+  p = p * z - 5.38525000e-2f;
+  p = p * z + 1.33327830e-1f;
+  p = p * z - 3.33333280e-1f;
+  const float small = magnitude + magnitude * z * p;
   const float y = magnitude > 10.f ? 20.f : 2 * magnitude;
   int32_t n;
   const float r = reduce_ln2(y, n);
-  const float scale = power_of_two(n);
-  // e^y - 1 without cancellation: scale - 1 is exact.
-  const float grown = scale * (r + r * r * exp_tail(r)) + (scale - 1);
-  return float_of(bits_of(grown / (grown + 2)) | sign);
+  const float grown = power_of_two(n) * (1 + (r + r * r * exp_tail(r)));
+  const float large = 1 - 2 / (grown + 1);
+  const float result = magnitude < 0.625f ? small : large;
+  return x == x ? float_of(bits_of(result) | sign) : x;
 }
 
 // Two fits by Chebyshev interpolation: erf(x) / x in x^2 where |x| < 0.89, -log(erfc(x)) above.
@@ -100,9 +174,15 @@ TESSERA_INLINE float erf(float x) {
 
 TESSERA_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 TESSERA_INLINE float floor(float x) { return __builtin_floorf(x); }
-TESSERA_INLINE float sin(float x) { return __builtin_sinf(x); }
-TESSERA_INLINE float cos(float x) { return __builtin_cosf(x); }
 TESSERA_INLINE float pow(float x, float y) { return __builtin_powf(x, y); }
+TESSERA_INLINE float asin(float x) { return __builtin_asinf(x); }
+TESSERA_INLINE float acos(float x) { return __builtin_acosf(x); }
+TESSERA_INLINE float ceil(float x) { return __builtin_ceilf(x); }
+TESSERA_INLINE float rint(float x) { return __builtin_rintf(x); }
+TESSERA_INLINE float trunc(float x) { return __builtin_truncf(x); }
+TESSERA_INLINE float atan2(float y, float x) { return __builtin_atan2f(y, x); }
+TESSERA_INLINE float fmod(float x, float y) { return __builtin_fmodf(x, y); }
+TESSERA_INLINE float copysign(float x, float y) { return __builtin_copysignf(x, y); }
 
 TESSERA_INLINE double exp(double x) { return __builtin_exp(x); }
 TESSERA_INLINE double log(double x) { return __builtin_log(x); }
@@ -113,6 +193,21 @@ TESSERA_INLINE double floor(double x) { return __builtin_floor(x); }
 TESSERA_INLINE double sin(double x) { return __builtin_sin(x); }
 TESSERA_INLINE double cos(double x) { return __builtin_cos(x); }
 TESSERA_INLINE double pow(double x, double y) { return __builtin_pow(x, y); }
+TESSERA_INLINE double expm1(double x) { return __builtin_expm1(x); }
+TESSERA_INLINE double log1p(double x) { return __builtin_log1p(x); }
+TESSERA_INLINE double log2(double x) { return __builtin_log2(x); }
+TESSERA_INLINE double tan(double x) { return __builtin_tan(x); }
+TESSERA_INLINE double asin(double x) { return __builtin_asin(x); }
+TESSERA_INLINE double acos(double x) { return __builtin_acos(x); }
+TESSERA_INLINE double atan(double x) { return __builtin_atan(x); }
+TESSERA_INLINE double sinh(double x) { return __builtin_sinh(x); }
+TESSERA_INLINE double cosh(double x) { return __builtin_cosh(x); }
+TESSERA_INLINE double ceil(double x) { return __builtin_ceil(x); }
+TESSERA_INLINE double rint(double x) { return __builtin_rint(x); }
+TESSERA_INLINE double trunc(double x) { return __builtin_trunc(x); }
+TESSERA_INLINE double atan2(double y, double x) { return __builtin_atan2(y, x); }
+TESSERA_INLINE double fmod(double x, double y) { return __builtin_fmod(x, y); }
+TESSERA_INLINE double copysign(double x, double y) { return __builtin_copysign(x, y); }
 
 template <class T>
 TESSERA_INLINE T t_abs(T x) {
@@ -123,6 +218,56 @@ TESSERA_INLINE T t_abs(T x) {
   } else {
     return T(x < 0 ? -x : x);
   }
+}
+
+// The type in which arithmetic of an integer type wraps.
+template <class T>
+using Unsigned = typename Choose<sizeof(T) == 8, uint64_t, uint32_t>::Type;
+
+// Floats as Python and torch.floor_divide have it: the remainder is exact, so that the quotient is
+// too, where a / b may round up to the next integer. Integers: processors trap on x / 0 and on
+// lowest / -1, so neither is ever divided.
+template <class T>
+TESSERA_INLINE T t_floor_div(T a, T b) {
+  if constexpr (kIsFloat<T>) {
+    const T rest = fmod(a, b);
+    T quotient = (a - rest) / b;
+    quotient = rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient;
+    const T whole = floor(quotient);
+    const T nearest = quotient - whole > T(0.5) ? whole + 1 : whole;
+    return b == 0 ? a / b : quotient == 0 ? copysign(T(0), a / b) : nearest;
+  } else {
+    const bool negates = T(-1) < T(0) && b == T(-1);
+    const T divisor = b == 0 || negates ? T(1) : b;
+    const T quotient = T(a / divisor), rest = T(a - quotient * divisor);
+    const T floored = T(quotient - (rest != 0 && (rest < 0) != (divisor < 0)));
+    return b == 0 ? T(0) : negates ? T(0 - Unsigned<T>(a)) : floored;
+  }
+}
+
+// With the sign of the divisor, as Python and torch.remainder have it.
+template <class T>
+TESSERA_INLINE T t_mod(T a, T b) {
+  if constexpr (kIsFloat<T>) {
+    const T rest = fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  } else {
+    const T divisor = b == 0 || (T(-1) < T(0) && b == T(-1)) ? T(1) : b;
+    const T rest = T(a % divisor);
+    return rest != 0 && (rest < 0) != (divisor < 0) ? T(rest + divisor) : rest;
+  }
+}
+
+template <class T>
+TESSERA_INLINE T t_shift_left(T a, T b) {
+  const bool inside = uint64_t(b) < sizeof(T) * 8;
+  return inside ? T(Unsigned<T>(a) << (inside ? b : T(0))) : T(0);
+}
+
+template <class T>
+TESSERA_INLINE T t_shift_right(T a, T b) {
+  const bool inside = uint64_t(b) < sizeof(T) * 8;
+  return inside ? T(a >> (inside ? b : T(0))) : T(a < 0 ? -1 : 0);
 }
 
 // The half types of base/half.h without branches. Tested equal to them, bit for bit.

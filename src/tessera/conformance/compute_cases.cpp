@@ -1,7 +1,7 @@
 // Cases of reductions, indexing, products and kernel ops.
 #include <cmath>
 
-#include "conformance/cases.h"
+#include "tessera/conformance/cases.h"
 #include "tessera/graph/build.h"
 
 namespace tessera {
@@ -38,7 +38,7 @@ Case reduction(Op op, const Reduction& r, const Domain& domain = kAround) {
   return {cat(r.shape, " over ", r.axes),
           {{r.shape, domain}},
           build,
-          op == Op::sum ? std::sqrt(terms) : 0};
+          op == Op::sum || op == Op::prod ? std::sqrt(terms) : 0};
 }
 
 // Places that data decide -------------------------------------------------------------------------
@@ -58,6 +58,11 @@ const Indexed kIndexed[] = {{{7}, {5}, 0},          {{7}, {0}, 0},
                             {{31, 37}, {31, 8}, 1}, {{2, 3, 5, 7}, {2, 3, 4, 7}, 2}};
 
 std::string name_of(const Indexed& c) { return cat(c.x, " at ", c.index, " axis ", c.axis); }
+
+// x, index and source.
+std::vector<Input> inputs_of(const Indexed& c) {
+  return {{c.x, kAround}, index_of(c.index, c.x[c.axis]), {c.index, kAround}};
+}
 
 struct Window {
   Shape x;
@@ -80,6 +85,15 @@ double row_growth(const Shape& shape) { return std::sqrt(double(shape.back())); 
 Cases sum_cases(DType) {
   Cases result = {reduction(Op::sum, {{0}, {0}}), reduction(Op::sum, {{3, 0}, {1}})};
   for (const Reduction& r : kReductions) result.push_back(reduction(Op::sum, r));
+  return result;
+}
+
+Cases prod_cases(DType) {
+  Cases result;
+  for (const Reduction& r : {Reduction{{0}, {0}}, Reduction{{3, 0}, {1}}}) {
+    result.push_back(reduction(Op::prod, r, kNearOne));
+  }
+  for (const Reduction& r : kReductions) result.push_back(reduction(Op::prod, r, kNearOne));
   return result;
 }
 
@@ -120,10 +134,18 @@ Cases scatter_add_cases(DType) {
     auto build = [axis = c.axis](const Values& in) {
       return Values{graph::scatter_add(in[0], in[1], in[2], axis)};
     };
-    result.push_back({name_of(c),
-                      {{c.x, kAround}, index_of(c.index, c.x[c.axis]), {c.index, kAround}},
-                      build,
-                      std::sqrt(double(c.index[c.axis]) + 1)});
+    result.push_back({name_of(c), inputs_of(c), build, std::sqrt(double(c.index[c.axis]) + 1)});
+  }
+  return result;
+}
+
+Cases scatter_cases(DType) {
+  Cases result;
+  for (const Indexed& c : kIndexed) {
+    auto build = [axis = c.axis](const Values& in) {
+      return Values{graph::scatter(in[0], in[1], in[2], axis)};
+    };
+    result.push_back({name_of(c), inputs_of(c), build, 0});
   }
   return result;
 }

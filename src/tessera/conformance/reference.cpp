@@ -1,4 +1,4 @@
-#include "support/reference.h"
+#include "tessera/conformance/reference.h"
 
 #include <algorithm>
 #include <cmath>

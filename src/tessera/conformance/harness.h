@@ -1,9 +1,9 @@
 // Applying a row of the conformance table: data, layouts, neighbours, and errors in ulps.
 #pragma once
 
-#include "conformance/table.h"
-#include "support/reference.h"
 #include "tessera/compile/compile.h"
+#include "tessera/conformance/reference.h"
+#include "tessera/conformance/table.h"
 #include "tessera/tensor/tensor.h"
 
 namespace tessera {
@@ -35,8 +35,15 @@ CompiledRun run_compiled(const Application& application, const CompileOptions& o
 
 enum class Unit : uint8_t { element, largest };  // whose last place errors are counted in
 
-// The largest distance in ulps of `actual`'s dtype; infinite where integers differ at all, or where
-// one is finite and the other is not.
+// Distances in ulps of `actual`'s dtype; infinite where integers differ at all, or where one is
+// finite and the other is not.
+struct UlpErrors {
+  double largest = 0, sum = 0;
+  int64_t count = 0;  // elements
+};
+UlpErrors ulp_errors(const Array& actual, const Array& expected, Unit unit);
+
+// The largest of these.
 double error_in_ulps(const Array& actual, const Array& expected, Unit unit);
 
 // Where the random data of an op's row begins: by its name, so that a new op changes no other's

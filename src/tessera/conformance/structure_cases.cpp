@@ -1,7 +1,7 @@
 // Cases of ops that make, move, place or mark elements.
 #include <memory>
 
-#include "conformance/cases.h"
+#include "tessera/conformance/cases.h"
 #include "tessera/graph/build.h"
 
 namespace tessera {
@@ -124,6 +124,25 @@ Cases slice_cases(DType) {
     result.push_back(
         case_of(cat(r.shape, " from ", r.starts, " size ", r.sizes, " step ", r.steps), r.shape,
                 [r](const Value& x) { return graph::slice(x, r.starts, r.sizes, r.steps); }));
+  }
+  return result;
+}
+
+Cases window_cases(DType) {
+  struct Spec {
+    Shape shape;
+    int axis;
+    int64_t size, step;
+  };
+  const Spec table[] = {{{7}, 0, 3, 1},    {{7}, 0, 7, 1},          {{7}, 0, 1, 3},
+                        {{8}, 0, 3, 2},    {{9}, 0, 3, 3},          {{7}, 0, 2, 4},
+                        {{1}, 0, 1, 1},    {{0, 3}, 1, 2, 1},       {{5, 7}, 0, 2, 1},
+                        {{5, 7}, 1, 3, 2}, {{2, 3, 5, 7}, 2, 4, 1}, {{31, 37}, 0, 5, 3}};
+  Cases result;
+  for (const Spec& r : table) {
+    result.push_back(
+        case_of(cat(r.shape, " axis ", r.axis, " size ", r.size, " step ", r.step), r.shape,
+                [r](const Value& x) { return graph::window(x, r.axis, r.size, r.step); }));
   }
   return result;
 }

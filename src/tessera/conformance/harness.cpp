@@ -1,4 +1,4 @@
-#include "conformance/harness.h"
+#include "tessera/conformance/harness.h"
 
 #include <algorithm>
 #include <cmath>
@@ -177,26 +177,36 @@ CompiledRun run_compiled(const Application& application, const CompileOptions& o
   return run;
 }
 
-double error_in_ulps(const Array& actual, const Array& expected, Unit unit) {
+UlpErrors ulp_errors(const Array& actual, const Array& expected, Unit unit) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  if (actual.type != expected.type || actual.integer != expected.integer) return kInfinite;
+  UlpErrors errors;
+  errors.count = int64_t(expected.real.size() + expected.integer.size());
+  if (actual.type != expected.type || actual.integer != expected.integer) {
+    return {kInfinite, kInfinite, errors.count};
+  }
   const DType dtype = actual.type.dtype;
-  double largest = 0, worst = 0;
+  double magnitude = 0;
   for (const double e : expected.real) {
-    if (std::isfinite(e)) largest = std::max(largest, std::fabs(e));
+    if (std::isfinite(e)) magnitude = std::max(magnitude, std::fabs(e));
   }
   for (size_t i = 0; i < expected.real.size(); ++i) {
     const double a = actual.real[i], e = expected.real[i];
     const double stored = scalar_as_double(dtype, scalar_bits(dtype, e));
     if (std::isnan(a) && std::isnan(e)) continue;
     if (std::isinf(stored) || !std::isfinite(a) || std::isnan(e)) {
-      if (a != stored) return kInfinite;
+      if (a != stored) return {kInfinite, kInfinite, errors.count};
       continue;
     }
-    const double place = ulp(dtype, unit == Unit::largest ? largest : std::fabs(e));
-    worst = std::max(worst, std::fabs(a - e) / place);
+    const double place = ulp(dtype, unit == Unit::largest ? magnitude : std::fabs(e));
+    const double error = std::fabs(a - e) / place;
+    errors.largest = std::max(errors.largest, error);
+    errors.sum += error;
   }
-  return worst;
+  return errors;
+}
+
+double error_in_ulps(const Array& actual, const Array& expected, Unit unit) {
+  return ulp_errors(actual, expected, unit).largest;
 }
 
 int64_t first_seed(Op op) {

@@ -2,7 +2,7 @@
 // on.
 #pragma once
 
-#include "conformance/table.h"
+#include "tessera/conformance/table.h"
 
 namespace tessera {
 
@@ -11,6 +11,7 @@ using Cases = std::vector<Case>;
 
 inline constexpr Domain kAround = {-2, 2};
 inline constexpr Domain kCoarse = {-2, 2, Pick::coarse};
+inline constexpr Domain kNearOne = {0.875, 1.125};  // a thousand factors stay in every type's range
 
 // One operand around 0. Growth 0: the result is exact.
 template <class F>
@@ -29,24 +30,36 @@ Cases reshape_cases(DType);
 Cases permute_cases(DType);
 Cases expand_cases(DType);
 Cases slice_cases(DType);
+Cases window_cases(DType);
 Cases pad_cases(DType);
 Cases concat_cases(DType);
 Cases stop_gradient_cases(DType);
 Cases region_cases(DType);
 Cases custom_vjp_cases(DType);
 
+// custom_cases.cpp
+Cases custom_cases(DType);
+
 // compute_cases.cpp
 Cases sum_cases(DType);
+Cases prod_cases(DType);
 Cases max_cases(DType);
 Cases min_cases(DType);
 Cases argmax_cases(DType);
 Cases gather_cases(DType);
 Cases scatter_add_cases(DType);
+Cases scatter_cases(DType);
 Cases dynamic_slice_cases(DType);
 Cases dynamic_update_slice_cases(DType);
 Cases matmul_cases(DType);
 Cases softmax_cases(DType);
 Cases layer_norm_cases(DType);
 Cases layer_norm_backward_cases(DType);
+
+// order_cases.cpp
+Cases cumsum_cases(DType);
+Cases cumprod_cases(DType);
+Cases sort_cases(DType);
+Cases topk_cases(DType);
 
 }  // namespace tessera

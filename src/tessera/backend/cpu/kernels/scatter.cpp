@@ -1,6 +1,7 @@
-// scatter_add: x, index, src -> y; y = x, then y[…, index[p], …] += src[p] for every position p of
-// src, along the axis. Positions that meet at one element lie on one line along the axis, and a
-// line is walked by one thread in order: the result does not depend on the number of threads.
+// scatter_add, scatter: x, index, src -> y; y = x, then y[…, index[p], …] += src[p], or = src[p],
+// for every position p of src, along the axis. Positions that meet at one element lie on one line
+// along the axis, and a line is walked by one thread in order: the result does not depend on the
+// number of threads, and the last position wins where elements are replaced.
 #include <algorithm>
 #include <functional>
 #include <type_traits>
@@ -15,7 +16,7 @@ namespace tessera::cpu {
 
 namespace {
 
-constexpr int64_t kWorthAThread = 16384;  // additions
+constexpr int64_t kWorthAThread = 16384;  // elements of src
 
 // Lines along the axis, bundled: `width` neighbours along the last dimension at a time.
 struct Bundle {
@@ -23,9 +24,10 @@ struct Bundle {
   int64_t width;
 };
 
-class ScatterAdd : public NamedKernel {
+template <bool kAdds>
+class Scatter : public NamedKernel {
  public:
-  explicit ScatterAdd(const KernelCall& call)
+  explicit Scatter(const KernelCall& call)
       : x_(call.operands[0]),
         index_view_(call.operands[1].view),
         src_(call.operands[2]),
@@ -34,7 +36,7 @@ class ScatterAdd : public NamedKernel {
         reader_(call.operands[1]),
         target_(accumulator(y_)),
         into_(x_, target_) {
-    if (is_half(y_.dtype)) out_of_.emplace(target_, y_);
+    if (kAdds && is_half(y_.dtype)) out_of_.emplace(target_, y_);
     same_view_ = x_.view == y_.view;
     count_ = src_.view.shape[axis_];
     limit_ = x_.view.shape[axis_];
@@ -51,14 +53,14 @@ class ScatterAdd : public NamedKernel {
       target = reinterpret_cast<char*>(held_.data());
     }
     if (out_of_ || at[0] != at[3] || !same_view_) into_.run(at[0], target);
-    if (numel(src_.view.shape) > 0) add_all(at[1], at[2], target);
+    if (numel(src_.view.shape) > 0) put_all(at[1], at[2], target);
     if (out_of_) out_of_->run(target, at[3]);
   }
 
  private:
   // Half types are summed in f32 and rounded once.
   static OperandView accumulator(const OperandView& y) {
-    if (!is_half(y.dtype)) return y;
+    if (!kAdds || !is_half(y.dtype)) return y;
     return {DType::f32, contiguous_view(y.view.shape)};
   }
 
@@ -70,7 +72,8 @@ class ScatterAdd : public NamedKernel {
     for (int d = 0; d >= 0;) {
       const int64_t value = reader_.read(index, offset);
       if (value < 0 || value >= limit_) {
-        fail("scatter_add: index ", value, " is out of range [0, ", limit_, ")");
+        fail(kAdds ? "scatter_add" : "scatter", ": index ", value, " is out of range [0, ", limit_,
+             ")");
       }
       for (d = at.rank() - 1; d >= 0; --d) {
         const int64_t extent = index_view_.strides[d] == 0 ? 1 : index_view_.shape[d];
@@ -101,7 +104,7 @@ class ScatterAdd : public NamedKernel {
     return b;
   }
 
-  void add_all(const char* index, const char* src, char* target) const {
+  void put_all(const char* index, const char* src, char* target) const {
     // Wide bundles are split, so that a single one still serves several threads.
     const int64_t pieces = std::max<int64_t>(1, width_ / 64);
     const int64_t tasks = bundle_count() * pieces;
@@ -116,7 +119,7 @@ class ScatterAdd : public NamedKernel {
         b.index += first * index_view_.strides[last];
         b.src += first * src_.view.strides[last];
         b.width = width_ * (piece + 1) / pieces - first;
-        add_bundle(b, index, src, target);
+        put_bundle(b, index, src, target);
       }
     };
     const int64_t grain = std::max<int64_t>(1, kWorthAThread / per_task);
@@ -124,17 +127,18 @@ class ScatterAdd : public NamedKernel {
     thread_pool().parallel_for(tasks, grain, std::cref(body));
   }
 
-  void add_bundle(const Bundle& b, const char* index, const char* src, char* target) const {
+  void put_bundle(const Bundle& b, const char* index, const char* src, char* target) const {
     visit(src_.dtype, [&]<class S>() {
-      using T = std::conditional_t<std::is_same_v<S, f16> || std::is_same_v<S, bf16>, float, S>;
-      if constexpr (!std::is_same_v<S, bool>) {
-        add_typed(b, index, reinterpret_cast<const S*>(src), reinterpret_cast<T*>(target));
+      constexpr bool kHalf = std::is_same_v<S, f16> || std::is_same_v<S, bf16>;
+      using T = std::conditional_t<kAdds && kHalf, float, S>;
+      if constexpr (!kAdds || !std::is_same_v<S, bool>) {
+        put_typed(b, index, reinterpret_cast<const S*>(src), reinterpret_cast<T*>(target));
       }
     });
   }
 
   template <class S, class T>
-  void add_typed(const Bundle& b, const char* index, const S* src, T* target) const {
+  void put_typed(const Bundle& b, const char* index, const S* src, T* target) const {
     const int last = src_.view.shape.rank() - 1;
     const int64_t y_step = target_.view.strides[last], s_step = src_.view.strides[last];
     const int64_t i_step = axis_ == last ? 0 : index_view_.strides[last];
@@ -144,29 +148,31 @@ class ScatterAdd : public NamedKernel {
       T* line = target + b.y;
       if (i_step == 0) {
         T* to = line + reader_.read(index, at) * target_.view.strides[axis_];
-        add_run(to, y_step, from, s_step, b.width);
+        put_run(to, y_step, from, s_step, b.width);
         continue;
       }
       for (int64_t j = 0; j < b.width; ++j) {
         const int64_t row = reader_.read(index, at + j * i_step);
-        add(line[row * target_.view.strides[axis_] + j * y_step], from[j * s_step]);
+        put(line[row * target_.view.strides[axis_] + j * y_step], from[j * s_step]);
       }
     }
   }
 
   template <class S, class T>
-  static void add_run(T* to, int64_t to_step, const S* from, int64_t from_step, int64_t n) {
+  static void put_run(T* to, int64_t to_step, const S* from, int64_t from_step, int64_t n) {
     if (to_step == 1 && from_step == 1) {
-      for (int64_t j = 0; j < n; ++j) add(to[j], from[j]);
+      for (int64_t j = 0; j < n; ++j) put(to[j], from[j]);
     } else {
-      for (int64_t j = 0; j < n; ++j) add(to[j * to_step], from[j * from_step]);
+      for (int64_t j = 0; j < n; ++j) put(to[j * to_step], from[j * from_step]);
     }
   }
 
   // Integers wrap: signed overflow is undefined, so the sum is formed unsigned.
   template <class T, class S>
-  static void add(T& to, S value) {
-    if constexpr (std::is_integral_v<T>) {
+  static void put(T& to, S value) {
+    if constexpr (!kAdds) {
+      to = value;
+    } else if constexpr (std::is_integral_v<T>) {
       using U = std::make_unsigned_t<T>;
       to = T(U(U(to) + U(value)));
     } else {
@@ -187,27 +193,39 @@ class ScatterAdd : public NamedKernel {
   static thread_local std::vector<float> held_;
 };
 
-thread_local std::vector<float> ScatterAdd::held_;
+template <bool kAdds>
+thread_local std::vector<float> Scatter<kAdds>::held_;
 
-}  // namespace
-
-std::unique_ptr<NamedKernel> make_scatter_add(const KernelCall& call) {
+void expect_scatter(const KernelCall& call) {
   const Shape& x = call.operands[0].view.shape;
   expect_axis(call, x.rank());
   expect_index(call, 1, "index");
   const DType dtype = call.operands[0].dtype;
-  if (dtype == DType::boolean) fail("scatter_add: expected a numeric type, got bool");
   Shape beside = call.operands[1].view.shape;
   if (beside.rank() == x.rank()) beside[int(call.attrs.axis)] = x[int(call.attrs.axis)];
   if (beside != x) {
-    fail("scatter_add: expected indices that agree with ", x, " beside axis ", call.attrs.axis,
+    fail(call.kernel, ": expected indices that agree with ", x, " beside axis ", call.attrs.axis,
          ", got ", call.operands[1].view.shape);
   }
   expect_shape(call, 2, "src", call.operands[1].view.shape);
   expect_dtype(call, 2, "src", dtype);
   expect_shape(call, 3, "y", x);
   expect_dtype(call, 3, "y", dtype);
-  return std::make_unique<ScatterAdd>(call);
+}
+
+}  // namespace
+
+std::unique_ptr<NamedKernel> make_scatter_add(const KernelCall& call) {
+  if (call.operands[0].dtype == DType::boolean) {
+    fail("scatter_add: expected a numeric type, got bool");
+  }
+  expect_scatter(call);
+  return std::make_unique<Scatter<true>>(call);
+}
+
+std::unique_ptr<NamedKernel> make_scatter(const KernelCall& call) {
+  expect_scatter(call);
+  return std::make_unique<Scatter<false>>(call);
 }
 
 }  // namespace tessera::cpu
