@@ -5,11 +5,10 @@
 
 #include "cli/run_command.h"
 #include "io/temp_folder.h"
+#include "tessera/io/json.h"
 
 namespace tessera {
 namespace {
-
-using Words = std::vector<std::string>;
 
 std::string explain(Words words) {
   words.insert(words.begin(), "explain");
@@ -61,6 +60,26 @@ TEST_P(ExplainModel, ShowsGraphKernelsAndReport) {
   EXPECT_EQ(text, explain({GetParam(), "--text", "--kernels", "ir"})) << "these are the defaults";
 }
 
+TEST_P(ExplainModel, JsonHoldsTheReport) {
+  const std::string text = explain({GetParam()});
+  const Json document = Json::parse(explain({GetParam(), "--json"}), "explain --json");
+  EXPECT_EQ(document.get<std::string>("model"), GetParam());
+  const Json& report = document.at("report");
+  EXPECT_EQ(double(report.get<int64_t>("nodes")), reported(text, "nodes"));
+  EXPECT_EQ(double(report.get<int64_t>("kernels")), reported(text, "kernels"));
+  EXPECT_EQ(double(report.get<int64_t>("copies")), reported(text, "copies"));
+  EXPECT_GT(report.get<int64_t>("bytes_moved"), report.get<int64_t>("external_bytes"));
+  EXPECT_NEAR(double(report.get<int64_t>("temporary_bytes")) / 1024, peak_kib(text), 60);
+  int64_t at_peak = 0, generated = 0;
+  for (const Json& item : report.at("at_peak").as_array()) at_peak += item.get<int64_t>("bytes");
+  EXPECT_GT(at_peak, 0);
+  EXPECT_LE(at_peak, report.get<int64_t>("temporary_bytes"));
+  const Json::Array& kernels = document.at("kernels").as_array();
+  EXPECT_EQ(int64_t(kernels.size()), report.get<int64_t>("kernels"));
+  for (const Json& kernel : kernels) generated += kernel.get<bool>("generated");
+  EXPECT_EQ(generated, report.get<int64_t>("generated"));
+}
+
 TEST_P(ExplainModel, DotIsOneGraph) {
   const std::string text = explain({GetParam(), "--dot"});
   EXPECT_EQ(text.rfind("digraph", 0), 0u);
@@ -95,7 +114,7 @@ TEST(Explain, TakesMlpWithoutAModel) { EXPECT_EQ(explain({}), explain({"mlp"}));
 TEST(Explain, HelpListsModelsAndOptions) {
   const std::string text = explain({"--help"});
   for (const char* word : {"mlp", "softmax", "attention", "--dot", "--kernels ir|cuda|opencl",
-                           "--checkpoint", "--no-fuse", "-o FILE"}) {
+                           "--checkpoint", "--no-fuse", "--json", "-o FILE"}) {
     EXPECT_TRUE(contains(text, word)) << word;
   }
 }
@@ -113,16 +132,21 @@ TEST(Explain, WritesToAFile) {
 TEST(Explain, WrongUseExitsWithTwo) {
   const std::pair<Words, std::string> cases[] = {
       {{"cnn"}, "explain: expected mlp|softmax|attention, got 'cnn'"},
+      {{"mpl"}, "explain: expected mlp|softmax|attention, got 'mpl'; did you mean 'mlp'?"},
       {{"mlp", "softmax"}, "explain: expected one model, got 2"},
+      {{"--no-fusion"}, "explain: unknown option '--no-fusion'; did you mean '--no-fuse'?"},
       {{"--frobnicate"}, "explain: unknown option '--frobnicate'"},
       {{"--kernels", "metal"}, "explain: --kernels expects ir|cuda|opencl, got 'metal'"},
       {{"--dot", "--no-fuse"}, "explain: --dot shows the graph alone, expected no --no-fuse"},
+      {{"--dot", "--json"}, "explain: --dot shows the graph alone, expected no --json"},
+      {{"--json", "--kernels", "ir"},
+       "explain: --json shows the report alone, expected no --kernels"},
   };
   for (auto [words, message] : cases) {
     words.insert(words.begin(), "explain");
     const CommandResult result = run_command(words);
     EXPECT_EQ(result.status, 2);
-    EXPECT_EQ(result.err, "tessera: " + message + "\ntry 'tessera --help'\n");
+    EXPECT_EQ(result.err, "tessera: " + message + "\ntry 'tessera explain --help'\n");
     EXPECT_EQ(result.out, "");
   }
 }

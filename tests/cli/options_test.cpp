@@ -51,7 +51,8 @@ TEST(Options, EndAtTwoDashes) {
 }
 
 TEST(Options, ErrorsNameWhatIsWrong) {
-  EXPECT_EQ(parse_error({"--sw"}), "cmd: unknown option '--sw'");
+  EXPECT_EQ(parse_error({"--frob"}), "cmd: unknown option '--frob'");
+  EXPECT_EQ(parse_error({"--from=a"}), "cmd: unknown option '--from'; did you mean '--form'?");
   EXPECT_EQ(parse_error({"--switch=1"}), "cmd: --switch takes no value");
   EXPECT_EQ(parse_error({"--form"}), "cmd: --form expects a|bc, got nothing");
   EXPECT_EQ(parse_error({"--form", "b"}), "cmd: --form expects a|bc, got 'b'");

@@ -4,8 +4,9 @@
 #include <sstream>
 
 #include "tessera/cli/command.h"
+#include "tessera/cli/explain_json.h"
 #include "tessera/cli/explain_models.h"
-#include "tessera/cli/options.h"
+#include "tessera/cli/suggest.h"
 #include "tessera/codegen/render.h"
 #include "tessera/compile/compile.h"
 #include "tessera/compile/rewrite_function.h"
@@ -23,32 +24,56 @@ constexpr Option kOptions[] = {
     {"--kernels", "ir|cuda|opencl", "kernels as KernelIR (the default) or as source"},
     {"--checkpoint", "", "compute blocks again for the gradient instead of keeping them"},
     {"--no-fuse", "", "one kernel per operation"},
+    {"--json", "", "the report and the kernels' names as a JSON document"},
     {"-o", "FILE", "write to FILE instead of standard output"},
-    {"--help", "", "this text"},
 };
 
-std::string usage() {
-  std::string text = "usage: tessera explain [MODEL] [OPTIONS]\n\nmodels:\n";
+constexpr std::string_view kExamples[] = {
+    "tessera explain",
+    "tessera explain mlp --checkpoint --json",
+    "tessera explain attention --kernels cuda",
+    "tessera explain softmax --dot",
+};
+
+std::string topics() {
+  std::string text = "models:\n";
   for (const ExplainModel& model : explain_models()) text += help_line(model.name, model.help);
-  return text + "\noptions:\n" + describe(kOptions);
+  return text;
 }
 
-const ExplainModel& find_model(const std::string& name) {
+const ExplainModel& find_model(std::string_view name) {
   const std::span<const ExplainModel> models = explain_models();
   const auto model = std::ranges::find(models, name, &ExplainModel::name);
   if (model != models.end()) return *model;
-  std::string names;
-  for (const ExplainModel& m : models) names += cat(names.empty() ? "" : "|", m.name);
-  throw UsageError(cat("explain: expected ", names, ", got '", name, "'"));
+  std::string list;
+  std::vector<std::string_view> names;
+  for (const ExplainModel& known : models) {
+    list += cat(list.empty() ? "" : "|", known.name);
+    names.push_back(known.name);
+  }
+  throw UsageError(
+      cat("explain: expected ", list, ", got '", name, "'", did_you_mean(name, names)));
 }
+
+// Forms that exclude others: which option, what it shows, and what cannot be beside it.
+struct Form {
+  std::string_view option, shows;
+  std::vector<std::string_view> excludes;
+};
 
 void check(const Arguments& arguments) {
   if (arguments.words.size() > 1) {
     throw UsageError(cat("explain: expected one model, got ", arguments.words.size()));
   }
-  for (const char* option : {"--text", "--kernels", "--no-fuse"}) {
-    if (arguments.has("--dot") && arguments.has(option)) {
-      throw UsageError(cat("explain: --dot shows the graph alone, expected no ", option));
+  const Form forms[] = {
+      {"--dot", "the graph alone", {"--text", "--kernels", "--no-fuse", "--json"}},
+      {"--json", "the report alone", {"--text", "--kernels"}},
+  };
+  for (const Form& form : forms) {
+    for (const std::string_view other : form.excludes) {
+      if (!arguments.has(form.option) || !arguments.has(other)) continue;
+      throw UsageError(
+          cat("explain: ", form.option, " shows ", form.shows, ", expected no ", other));
     }
   }
 }
@@ -72,10 +97,14 @@ void print_source(const Program& program, const Dialect& dialect, std::ostream& 
   }
 }
 
-void print_text(const GraphFunction& function, const Arguments& arguments, std::ostream& out) {
+Program compile(const GraphFunction& function, const Arguments& arguments) {
   CompileOptions options;
   options.fuse = !arguments.has("--no-fuse");
-  const Program program = compile_graph(function, backend("cpu").target(), options);
+  return compile_graph(function, backend("cpu").target(), options);
+}
+
+void print_text(const GraphFunction& function, const Arguments& arguments, std::ostream& out) {
+  const Program program = compile(function, arguments);
   const std::string form = arguments.value("--kernels", "ir");
   out << "== graph\n" << to_text(computed_values(function)) << "\n== kernels\n";
   if (form == "ir") {
@@ -86,14 +115,7 @@ void print_text(const GraphFunction& function, const Arguments& arguments, std::
   out << "\n== report\n" << to_string(program.report);
 }
 
-}  // namespace
-
-void explain(std::span<const std::string> words, std::ostream& out) {
-  const Arguments arguments = parse_arguments("explain", kOptions, words);
-  if (arguments.has("--help")) {
-    out << usage();
-    return;
-  }
+Status run_explain(const Arguments& arguments, Console& console) {
   check(arguments);
   const std::string name = arguments.words.empty() ? "mlp" : arguments.words[0];
   const ExplainModel& model = find_model(name);
@@ -101,16 +123,27 @@ void explain(std::span<const std::string> words, std::ostream& out) {
   std::ostringstream text;
   if (arguments.has("--dot")) {
     text << to_dot(computed_values(function));
+  } else if (arguments.has("--json")) {
+    text << explain_json(model.name, compile(function, arguments));
   } else {
     print_text(function, arguments, text);
   }
   if (!arguments.has("-o")) {
-    out << text.str();
-    return;
+    console.out << text.str();
+    return Status::done;
   }
   AtomicFile file(arguments.value("-o", ""));
   file.write(std::as_bytes(std::span<const char>(text.str())));
   file.commit();
+  return Status::done;
 }
+
+}  // namespace
+
+constexpr Command kExplain = {
+    "explain",  "show graph, kernels and memory of a built-in training step",
+    "[MODEL]",  kOptions,
+    kExamples,  topics,
+    run_explain};
 
 }  // namespace tessera::cli

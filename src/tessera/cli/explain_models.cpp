@@ -49,7 +49,7 @@ struct Block : Module {
 
   Tensor operator()(const Tensor& x) const {
     const Scope scope(name());
-    return x + fc2(gelu(fc1(x)));
+    return x + fc2(gelu_tanh(fc1(x)));
   }
 
   Linear fc1, fc2;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/cli/suggest.h"
+
 namespace tessera::cli {
 
 namespace {
@@ -49,7 +51,9 @@ class Parser {
     const bool attached = equals != std::string_view::npos;
     const std::string_view name = word.substr(0, equals);
     const auto option = std::ranges::find(table_, name, &Option::name);
-    if (option == table_.end()) usage_error(prefix(), "unknown option '", name, "'");
+    if (option == table_.end()) {
+      usage_error(prefix(), "unknown option '", name, "'", did_you_mean(name, names()));
+    }
     std::string value;
     if (option->value.empty()) {
       if (attached) usage_error(prefix(), name, " takes no value");
@@ -70,6 +74,12 @@ class Parser {
     if (value.empty() || (is_list && !is_choice(option.value, value))) {
       usage_error(prefix(), option.name, " expects ", option.value, ", got '", value, "'");
     }
+  }
+
+  std::vector<std::string_view> names() const {
+    std::vector<std::string_view> result;
+    for (const Option& option : table_) result.push_back(option.name);
+    return result;
   }
 
   std::string prefix() const { return command_.empty() ? "" : cat(command_, ": "); }

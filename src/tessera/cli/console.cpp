@@ -1,0 +1,47 @@
+#include "tessera/cli/console.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "tessera/base/error.h"
+
+namespace tessera::cli {
+
+bool shows_progress(bool is_terminal, const char* term) {
+  const std::string_view kind = term == nullptr ? "" : term;
+  return is_terminal && !kind.empty() && kind != "dumb";
+}
+
+// An empty NO_COLOR counts as unset: no-color.org.
+bool shows_colors(bool is_terminal, const char* term, const char* no_color) {
+  return shows_progress(is_terminal, term) && (no_color == nullptr || *no_color == '\0');
+}
+
+Console process_console() {
+  const char* term = std::getenv("TERM");
+  Console console{std::cout, std::cerr};
+  console.colors = shows_colors(::isatty(STDOUT_FILENO) == 1, term, std::getenv("NO_COLOR"));
+  console.progress = shows_progress(::isatty(STDERR_FILENO) == 1, term);
+  return console;
+}
+
+std::string Console::colored(std::string_view text, Color color) const {
+  if (!colors) return std::string(text);
+  return cat(color == Color::red ? "\x1b[31m" : "\x1b[32m", text, "\x1b[0m");
+}
+
+void Progress::show(std::string_view text) {
+  if (!console_.progress) return;
+  console_.err << "\r\x1b[K" << text << std::flush;
+  shown_ = true;
+}
+
+void Progress::clear() {
+  if (shown_) console_.err << "\r\x1b[K" << std::flush;
+  shown_ = false;
+}
+
+}  // namespace tessera::cli
