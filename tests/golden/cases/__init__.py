@@ -1,0 +1,1 @@
+"""The cases of make_golden.py, by topic."""
