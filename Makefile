@@ -10,10 +10,12 @@ TEST = ctest --parallel $(JOBS) --preset
 # Kernels that randomise 32 bits of an address leave no room for the sanitizers' shadow memory.
 test-asan test-tsan: TEST := $$(setarch -R true 2>/dev/null && echo setarch -R) $(TEST)
 
+MIN_COVERAGE ?= 90
+
 SOURCES = $(shell find src tests examples bench -name '*.cpp' -o -name '*.h' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-release test-asan test-tsan setup format tidy clean help
+.PHONY: run test test-release test-asan test-tsan test-aarch64 coverage setup format tidy clean help
 
 run: setup
 	@$(CONFIGURE) release --log-level=WARNING
@@ -35,6 +37,21 @@ test-release test-asan test-tsan: test-%: setup
 	@$(BUILD) $*
 	@$(TEST) $*
 
+# A cross build, its tests under an emulator: takes several times as long as test-release.
+test-aarch64:
+	@tools/setup --aarch64
+	@$(CONFIGURE) aarch64 -DTESSERA_WERROR=ON --log-level=WARNING
+	@$(BUILD) aarch64
+	@$(TEST) aarch64
+
+# The counts of an earlier run would be added to. A failed test ends it only after the report.
+coverage: setup
+	@$(CONFIGURE) coverage --log-level=WARNING
+	@$(BUILD) coverage
+	@find build/coverage -name '*.gcda' -delete
+	@$(TEST) coverage; status=$$?; \
+	tools/coverage --min $(MIN_COVERAGE) build/coverage && exit $$status
+
 setup:
 	@tools/setup
 
@@ -52,6 +69,8 @@ help:
 	@echo 'make run       train a small network on two spirals and draw what it learnt'
 	@echo 'make test      all tests: release, then under address + undefined, then thread sanitizer'
 	@echo 'make test-release, test-asan, test-tsan   one of those stages'
+	@echo 'make test-aarch64   a cross build for 64-bit ARM, its tests under qemu'
+	@echo 'make coverage  which lines of src/ the tests execute; fails below MIN_COVERAGE=$(MIN_COVERAGE) (percent)'
 	@echo 'make setup     install what is missing (apt-get), nothing else'
 	@echo 'make format    clang-format over the sources'
 	@echo 'make tidy      clang-tidy over src/'

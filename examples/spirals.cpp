@@ -107,10 +107,10 @@ void train(const Sequential& model, const Tensor& x, const Tensor& y, int64_t st
     optimizer.set_lr(schedule(i));
     const Tensor loss = step(x, y);
     // The loss of the step before: reading this one would make the host wait for the device.
-    if (previous) progress.show(i, previous.item(), schedule(i - 1));
+    if (previous.defined()) progress.show(i, previous.item(), schedule(i - 1));
     previous = loss;
   }
-  if (previous) progress.show(steps, previous.item(), schedule(steps - 1));
+  if (previous.defined()) progress.show(steps, previous.item(), schedule(steps - 1));
 }
 
 std::vector<int64_t> classify(const Sequential& model, const Tensor& x) {

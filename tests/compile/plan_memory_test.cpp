@@ -57,6 +57,7 @@ TEST(PlanMemory, AssignsThatCannotBeDonatedAreCopiedAtTheEnd) {
   EXPECT_EQ(last.lane, Lane::copy);
   EXPECT_EQ(last.waits, (std::vector<int>{0}));
   EXPECT_EQ(p.buffers[size_t(last.buffers[1])].kind, BufferKind::external);
+  EXPECT_NE(to_string(p).find("assign [copy] (temp1@0 "), std::string::npos) << to_string(p);
 }
 
 TEST(PlanMemory, ReportCountsBytesOnce) {

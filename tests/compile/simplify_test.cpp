@@ -70,6 +70,12 @@ TEST(Simplify, FoldsConstantsExactly) {
   EXPECT_EQ(value(simplified(third)), double(1.0f / 3.0f));
   const Value big = constant_int(DType::i64, INT64_MAX) + constant_int(DType::i64, 1);
   EXPECT_EQ(int64_t(simplified(big).node->attrs.bits), INT64_MIN);
+  const Value least = constant_int(DType::i64, INT64_MIN), seven = constant_int(DType::i64, 7);
+  EXPECT_EQ(int64_t(simplified(-least).node->attrs.bits), INT64_MIN);
+  EXPECT_EQ(int64_t(simplified(least - seven).node->attrs.bits), INT64_MAX - 6);
+  EXPECT_EQ(int64_t(simplified(seven * seven).node->attrs.bits), 49);
+  const Value difference = constant(DType::f32, 0.1) - constant(DType::f32, 0.3);
+  EXPECT_EQ(value(simplified(difference)), double(0.1f - 0.3f));
   // exp is not exact: every backend computes its own.
   EXPECT_EQ(simplified(apply(Op::exp, constant(DType::f32, 1))).node->op, Op::exp);
   // Half types are not folded: they would round where a kernel does not.

@@ -57,6 +57,14 @@ TEST(VerifyInstances, FindsBrokenLists) {
   marker.list[1].op = Op::stop_gradient;
   EXPECT_EQ(verify_instances(marker),
             "instance 1 (stop_gradient) is a marker, which lower should have removed");
+  Instances result = good;
+  result.outputs[0].view.offset = 1;
+  EXPECT_EQ(verify_instances(result), "an output reads outside f32(8, 8)");
+  Instances assigned = good;
+  assigned.assigns.push_back({0, assigned.outputs[0]});
+  EXPECT_EQ(verify_instances(assigned), "");
+  assigned.externals[0].shape = {4, 8};
+  EXPECT_EQ(verify_instances(assigned), "an assign of (8, 8) to f32(4, 8)");
 }
 
 TEST(VerifyKernels, FindsBrokenOrders) {
@@ -71,6 +79,9 @@ TEST(VerifyKernels, FindsBrokenOrders) {
   KernelGraph leaving = good;
   leaving.kernels[1].call.operands[0].view.offset = 8;
   EXPECT_EQ(verify_kernels(leaving), "kernel 1 (matmul) leaves a buffer");
+  KernelGraph unbound = good;
+  unbound.kernels[1].buffers.pop_back();
+  EXPECT_EQ(verify_kernels(unbound), "kernel 1 (matmul) has operands without buffers");
   KernelGraph broken = good;
   KernelIR ir = *broken.kernels[0].call.ir;
   ir.insts[1].args[0] = 1;

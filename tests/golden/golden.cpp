@@ -103,9 +103,9 @@ Tensor weighed(const GoldenFile& file, std::string_view name, const Outputs& out
   Tensor total;
   for (size_t j = 0; j < outputs.size(); ++j) {
     const Tensor cotangent = file.find(name, "cotangent", j);
-    if (!cotangent) continue;
+    if (!cotangent.defined()) continue;
     const Tensor part = sum(outputs[j] * cast(cotangent, outputs[j].dtype()));
-    total = total ? total + part : part;
+    total = total.defined() ? total + part : part;
   }
   return total;
 }
@@ -115,11 +115,11 @@ std::string gradient_differences(const Row& row, X inputs, const Outputs& output
   const GoldenFile& file = first_order_file();
   const Tensor loss = weighed(file, row.name, outputs);
   std::string lines;
-  if (!loss) return lines;
+  if (!loss.defined()) return lines;
   std::vector<Tensor> wanted;
   std::vector<size_t> positions;
   for (size_t i = 0; i < inputs.tensors.size(); ++i) {
-    if (!file.find(row.name, "grad", i)) continue;
+    if (!file.find(row.name, "grad", i).defined()) continue;
     wanted.push_back(inputs[i]);
     positions.push_back(i);
   }
@@ -161,7 +161,10 @@ Tensor GoldenFile::find(std::string_view case_name, std::string_view kind, size_
 
 std::vector<Tensor> GoldenFile::all(std::string_view case_name, std::string_view kind) const {
   std::vector<Tensor> result;
-  while (const Tensor next = find(case_name, kind, result.size())) result.push_back(next);
+  for (Tensor next = find(case_name, kind, 0); next.defined();) {
+    result.push_back(next);
+    next = find(case_name, kind, result.size());
+  }
   return result;
 }
 

@@ -56,11 +56,13 @@ TEST(SafetensorsHostile, Lengths) {
       {with_length(3, "{}"), "expected a header of 3 bytes, got 2"},
       {with_length(100'000'000, "{}"), "expected a header of 100000000 bytes, got 2"},
       {with_length(100'000'001, "{}"),
-       "expected a header of at most 100000000 bytes, got 100000001"},
+       "expected a header of at most 100000000 bytes, got 100000001: is it a safetensors file?"},
       {with_length(~uint64_t(0), "{}"),
-       "expected a header of at most 100000000 bytes, got 18446744073709551615"},
+       "expected a header of at most 100000000 bytes, got 18446744073709551615: is it a "
+       "safetensors file?"},
       {with_length(~uint64_t(0) - 7, "{}"),
-       "expected a header of at most 100000000 bytes, got 18446744073709551608"},
+       "expected a header of at most 100000000 bytes, got 18446744073709551608: is it a "
+       "safetensors file?"},
   });
 }
 

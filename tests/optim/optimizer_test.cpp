@@ -118,7 +118,7 @@ TEST_P(OptimizerStyle, GradientsAddUpUntilTheStep) {
     backward(sum(factor * w.value()));
     backward(sum(2.0 * w.value()));
     optimizer.step();
-    EXPECT_FALSE(w.grad());
+    EXPECT_FALSE(w.grad().defined());
   });
   step(1);
   EXPECT_EQ(w.value().item(), -3);
@@ -141,9 +141,9 @@ TEST(OptimizerTest, ClearGradsForgetsThem) {
   const Problem problem;
   SGD optimizer(problem.parameters(), {.lr = 0.1});
   backward(problem.loss(scalar(1.0)));
-  EXPECT_TRUE(problem.first.grad());
+  EXPECT_TRUE(problem.first.grad().defined());
   optimizer.clear_grads();
-  EXPECT_FALSE(problem.first.grad());
+  EXPECT_FALSE(problem.first.grad().defined());
   flush();
 }
 

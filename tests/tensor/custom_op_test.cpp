@@ -7,6 +7,7 @@
 #include "support/expect_error.h"
 #include "tessera/conformance/reference.h"
 #include "tessera/tensor/compiled.h"
+#include "tessera/tensor/eager.h"
 #include "tessera/tensor/ops.h"
 
 namespace tessera {
@@ -76,6 +77,18 @@ TEST(CustomOp, WithoutAKernelIsItsComposite) {
   EXPECT_EQ(op(scalar(4.f)).item(), 8);
 }
 
+TEST(CustomOp, CompositesWorkInEagerMode) {
+  CustomOp definition = cube();
+  definition.composite = [](const Tensors& in) { return Tensors{in[0] * in[0] * in[0]}; };
+  const CustomFunction op = custom_op(definition);
+  const CustomFunction plain =
+      custom_op({.name = "plain", .types = as_first, .composite = definition.composite});
+  const EagerGuard eager(true);
+  const Tensor x = tensor(std::vector<float>{1, -2, 3});
+  EXPECT_EQ(to_doubles(grad(sum(op(x)), x)), (std::vector<double>{3, 12, 27}));
+  EXPECT_EQ(to_doubles(plain(x + 1)), (std::vector<double>{8, -1, 64}));
+}
+
 TEST(CustomOp, SeveralOutputsOfOtherTypes) {
   const CustomFunction op =
       custom_op({.name = "halves",
@@ -107,6 +120,20 @@ TEST(CustomOp, DefinitionsDoNotMix) {
   EXPECT_EQ(second(x).item(), 102);
 }
 
+TEST(CustomOpError, AKernelCannotEvaluate) {
+  const Tensor other = random_tensor({2}, 1);
+  CustomOp op = cube();
+  op.cpu = [&](Operands, Operands) { (other + 1).eval(); };
+  EXPECT_EQ(error_text([&] { custom_op(op)(scalar(1.f)).eval(); }),
+            "a tensor cannot be evaluated inside a kernel in kernel cube");
+  op = cube();
+  op.composite = [&](const Tensors& in) { return Tensors{in[0] * sum(other).item()}; };
+  op.cpu = nullptr;
+  EXPECT_EQ(error_text([&] { custom_op(op)(scalar(1.f)).eval(); }),
+            "a value cannot be read while its function is being compiled: return it instead");
+  EXPECT_EQ(sum(other * 0).item(), 0);  // and nothing is left locked
+}
+
 TEST(CustomOpError, OfTheDefinition) {
   CustomOp op = cube();
   op.name = "two words";
@@ -125,7 +152,15 @@ TEST(CustomOpError, OfTheDefinition) {
 TEST(CustomOpError, OfACall) {
   const Tensor x = scalar(2.f);
   EXPECT_EQ(error_text([&] { grad(custom_op(cube())(x), x).eval(); }),
-            "custom_op: 'cube' has no composite, which this device or its gradient needs");
+            "custom_op: 'cube' has neither vjp nor composite to differentiate");
+  const CustomFunction elsewhere =
+      custom_op({.name = "elsewhere", .types = as_first, .cuda = "source"});
+  EXPECT_EQ(error_text([&] { elsewhere(x).eval(); }),
+            "custom_op: 'elsewhere' has no kernel for this device and no composite");
+  CustomOp writes = cube();
+  writes.cpu = [](Operands in, Operands) { in[0].as<float>()[0] = 1; };
+  EXPECT_EQ(error_text([&] { custom_op(writes)(x).eval(); }),
+            "custom_op: an input must not be written: take it as<const T>() in kernel cube");
   CustomOp op = cube();
   op.composite = [](const Tensors& in) { return Tensors{in[0], in[0]}; };
   EXPECT_EQ(error_text([&] { grad(custom_op(op)(x), x).eval(); }),

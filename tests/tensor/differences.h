@@ -54,7 +54,7 @@ inline void expect_gradients(const TensorOf& f, const std::vector<Tensor>& input
     for (size_t k = 0; k < in.size(); ++k) {
       const Tensor part =
           sum(gradients[k] * random_tensor(in[k].shape(), int64_t(902 + k), in[k].dtype()));
-      total = total ? total + part : part;
+      total = total.defined() ? total + part : part;
     }
     return total;
   };

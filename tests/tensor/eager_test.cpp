@@ -37,7 +37,7 @@ TEST(Eager, AnIndexOutOfRangeIsFoundOnItsLine) {
   const int line = __LINE__ + 1;
   const std::string text = full_error_text([&] { rows = take(table, bad) * 2; });
   EXPECT_EQ(text, "index 3 is out of range [0, 3) in kernel gather" + here(line));
-  EXPECT_FALSE(rows);
+  EXPECT_FALSE(rows.defined());
 }
 
 // Loss and parameters of some steps of a network with dropout.
@@ -83,6 +83,40 @@ TEST(Eager, AStepMayReadTheOldValueBesideTheNew) {
   EXPECT_EQ(to_doubles(step()), (std::vector<double>{2, 4}));
   EXPECT_EQ(to_doubles(v.value()), (std::vector<double>{3, 6}));
   EXPECT_EQ(to_doubles(step()), (std::vector<double>{6, 12}));
+}
+
+// A step that fails, one that returns what it replaces, and gradients from outside: as compiled.
+TEST(Eager, ACallIsOneStep) {
+  for (const bool mode : {false, true}) {
+    const EagerGuard eager(mode);
+    const Var w(tensor(std::vector<float>{1, 2}), "w");
+    const auto swap = compile([&](const Tensor& a) {
+      const Tensor old = w.value();
+      w.assign(old + a);
+      return old;
+    });
+    EXPECT_EQ(to_doubles(swap(scalar(1.f))), (std::vector<double>{1, 2}));
+    EXPECT_EQ(to_doubles(w.value()), (std::vector<double>{2, 3}));
+    const auto fails = compile([&](const Tensor& a) {
+      w.assign(w + 1);
+      return take(a, tensor(std::vector<int64_t>{7}));
+    });
+    EXPECT_NE(error_text([&] { fails(tensor(std::vector<float>{1})); }), "");
+    EXPECT_EQ(to_doubles(w.value()), (std::vector<double>{2, 3})) << mode;
+    backward(sum(w * 5));
+    const auto inside = compile([&](const Tensor& a) {
+      backward(sum(w * a));
+      return w.grad();
+    });
+    EXPECT_EQ(to_doubles(inside(scalar(3.f))), (std::vector<double>{3, 3}));
+    EXPECT_EQ(to_doubles(w.grad()), (std::vector<double>{5, 5}));
+  }
+}
+
+TEST(Eager, LiteralsWaitForTheirNeighbours) {
+  const EagerGuard eager(true);
+  EXPECT_EQ(value_slot((zeros({2}) + 1).value()), nullptr);
+  EXPECT_NE(value_slot((zeros({2}) + tensor(std::vector<float>{1, 2})).value()), nullptr);
 }
 
 TEST(Eager, GradientsOfSecondOrder) {

@@ -137,11 +137,23 @@ TEST(Operators, OfBool) {
   EXPECT_EQ((x ^ true).dtype(), DType::boolean);
 }
 
-TEST(Operators, NotAsksForTheHandle) {
-  const Tensor none, some = vec({0, 1});
-  EXPECT_TRUE(!none);
-  EXPECT_FALSE(!some);
-  EXPECT_TRUE(!Var());
+TEST(Operators, ALiteralBeyondSignedNumbersIsReal) {
+  EXPECT_EQ((vec({0}) + 18446744073709551615ull).item(), 0x1p64);
+  EXPECT_EQ(full({1}, size_t{1} << 63, DType::f64).item(), 0x1p63);
+}
+
+TEST(Operators, AConditionReadsTheOneElement) {
+  const Tensor loss = scalar(0.5f);
+  EXPECT_TRUE(bool(loss < 1));
+  EXPECT_FALSE(bool(loss < 0.25));
+  EXPECT_FALSE(loss == 1 ? true : false);
+  EXPECT_TRUE(!(loss > 1) && loss != 0);
+  EXPECT_EQ(error_text([] {
+              return bool(vec({1, 1}) == vec({1, 1}));
+            }),
+            "a condition: expected a tensor of one element, got (2,): use any() or all()");
+  EXPECT_EQ(error_text([] { return bool(Tensor()); }),
+            "Tensor: expected a tensor, got an empty handle");
 }
 
 TEST(Logical, NumbersAreTrueUnlessZero) {

@@ -242,7 +242,8 @@ TEST(Files, ErrorsNameTheFileAndLeaveTheOldOne) {
             cat("npy: '", path.native(), "': expected a .npy file, got other leading bytes"));
   EXPECT_EQ(error_text([&] { load_safetensors(path); }),
             cat("safetensors: '", path.native(),
-                "': expected a header of at most 100000000 bytes, got 7594793423135338350"));
+                "': expected a header of at most 100000000 bytes, got 7594793423135338350: is it a "
+                "safetensors file?"));
   EXPECT_EQ(error_text([&] { save_npy(path, counting(DType::bf16, {2})); }),
             "npy: expected a type that NumPy has, got bf16");
   EXPECT_EQ(error_text([&] {
@@ -327,6 +328,13 @@ TEST(Files, IntegerKernelsReadNothingBehindAMappedTensor) {
       expect_same(mapped == mapped, plain == plain);
     }
   }
+}
+
+TEST(Files, AMissingNameIsAnErrorWithTheNamesThereAre) {
+  const NamedTensors tensors = {{"bias", ones({1})}, {"weight", ones({1})}};
+  EXPECT_TRUE(tensors.at("bias").defined());
+  EXPECT_EQ(error_text([&] { tensors.at("wieght"); }),
+            "no tensor is called \"wieght\"; of 2 there are \"bias\", \"weight\"");
 }
 
 }  // namespace

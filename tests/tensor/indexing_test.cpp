@@ -47,13 +47,29 @@ TEST(Brackets, EllipsisNewAxesAndTensors) {
   EXPECT_EQ(to_doubles(x[{1, at, 3}]), (Doubles{23, 15, 23, 19}));
 }
 
+TEST(BracketsError, NamesTheirLine) {
+  const Tensor x = counted({3, 4}), other = x + 1;
+  int line = 0;
+  const auto outside = [&] {
+    line = __LINE__ + 1;
+    return x[{0, 4}];
+  };
+  const std::string place = "index: position 4 is out of range for axis 1 of extent 4";
+  const std::string found = full_error_text(outside);
+  EXPECT_EQ(found, cat(place, " (indexing_test.cpp:", line, ")"));
+  line = __LINE__ + 1;
+  const Tensor bad = x[tensor(Integers{0, 9})];
+  const std::string text = full_error_text([&] { bad.eval(); });
+  EXPECT_NE(text.find(cat("(indexing_test.cpp:", line, ")")), std::string::npos) << text;
+}
+
 TEST(BracketsError, Texts) {
   const Tensor x = counted({3, 4});
   EXPECT_EQ(error_text([&] { x[3]; }), "index: position 3 is out of range for axis 0 of extent 3");
   EXPECT_EQ(error_text([&] {
               x[{0, -5}];
             }),
-            "index: position -5 is out of range for axis 0 of extent 4");
+            "index: position -5 is out of range for axis 1 of extent 4");
   EXPECT_EQ(error_text([&] { x[{0, 0, 0}]; }), "index: 3 entries are too many for (3, 4)");
   EXPECT_EQ(error_text([&] {
               x[{kEllipsis, kEllipsis}];

@@ -187,6 +187,24 @@ TEST(Random, MultinomialWithoutReplacement) {
   EXPECT_NEAR(first[0], 500, 100);
 }
 
+TEST(Random, MultinomialOfExtremeWeights) {
+  const Random random(9);
+  // Against a class of weight 1, even a million of practically none are never drawn.
+  Tensor weights = full({1000000}, 1e-30);
+  weights = concat({weights, ones({1})});
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(random.multinomial(weights, 1).item(), 1000000);
+  EXPECT_LE(max(random.multinomial(zeros({3}), 5, true)).item(), 2);
+}
+
+TEST(Random, UniformStaysBelowItsEnd) {
+  EXPECT_LT(max(Random(3).uniform({4000000}, 100, 101)).item(), 101);
+}
+
+TEST(Random, DropoutOfHalfTypesKeepsTheMean) {
+  const Tensor x = Random(4).dropout(ones({100}, DType::bf16), 0.1);
+  EXPECT_EQ(max(x).item(), double(bf16(float(1 / 0.9))));
+}
+
 TEST(RandomError, Texts) {
   const Random random(2);
   EXPECT_EQ(error_text([&] { random.randint({2}, 3, 3); }),

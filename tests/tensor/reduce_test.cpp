@@ -54,6 +54,16 @@ TEST(Reduce, Norms) {
   EXPECT_EQ(error_text([&] { norm(x, -1); }), "norm: expected p of at least 0, got -1");
 }
 
+TEST(Reduce, RootsOfNothingPassNoGradient) {
+  const Tensor same = tensor(std::vector<double>{1, 1, 1});
+  EXPECT_EQ(to_doubles(grad(stddev(same), same)), (Doubles{0, 0, 0}));
+  const Tensor x = tensor(std::vector<double>{0, 1, 4});
+  const Doubles slope = to_doubles(grad(norm(x, 0.5), x));  // (Σ √x)² has the slope 3 / √x
+  EXPECT_EQ(slope[0], 0);
+  EXPECT_NEAR(slope[1], 3, 1e-12);
+  EXPECT_NEAR(slope[2], 1.5, 1e-12);
+}
+
 TEST(Reduce, AnyAndAll) {
   const Tensor x = tensor(std::vector<int32_t>{0, 2, 0, 0, 1, 1}, {3, 2});
   EXPECT_EQ(to_doubles(any(x, {1})), (Doubles{1, 0, 1}));

@@ -268,7 +268,7 @@ TEST(Step, PlainStyleTrainsWithOneCompilation) {
     const Tensor x = tensor<float>({1, float(i % 3)});
     const Tensor loss = sum(w.value() * w.value() * x);
     backward(loss);
-    EXPECT_TRUE(bool(w.grad()));
+    EXPECT_TRUE(w.grad().defined());
     w.assign(w.value() - 0.1 * w.grad());
     w.set_grad({});
     flush();

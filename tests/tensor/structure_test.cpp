@@ -114,6 +114,16 @@ TEST(Structure, Diagonals) {
             "diag: expected 1 or 2 dimensions, got (1, 2, 3)");
 }
 
+TEST(Structure, FarDiagonalsAndFlatsAreRefused) {
+  EXPECT_EQ(diag(tensor(std::vector<bool>{true, false})).dtype(), DType::boolean);
+  EXPECT_EQ(error_text([] { diag(ones({2}), INT64_MIN); }),
+            "diag: offset -9223372036854775808 is too far");
+  const int64_t big = int64_t{1} << 40;
+  EXPECT_NE(error_text([&] { flatten(zeros({big, big, 0}), 0, 1); }), "");
+  EXPECT_EQ(error_text([] { pad(ones({2}, DType::u8), {1}, {0}, 300); }),
+            "literal: 300 does not fit u8");
+}
+
 TEST(Structure, Triangles) {
   const Tensor m = counted({3, 3}) + 1;
   EXPECT_EQ(to_doubles(tril(m)), (Doubles{1, 0, 0, 4, 5, 0, 7, 8, 9}));
@@ -158,7 +168,7 @@ TEST(Creation, Ranges) {
   EXPECT_EQ(to_doubles(arange(0.0, 1.0, 0.25, DType::f32)), (Doubles{0, 0.25, 0.5, 0.75}));
   EXPECT_EQ(to_doubles(arange(0, 1, 0.5)), (Doubles{0, 0.5}));
   EXPECT_EQ(arange(0, 1, 0.5).dtype(), DType::f32);
-  EXPECT_EQ(arange(0, 2.5).dtype(), DType::i64);
+  EXPECT_EQ(arange(0, 2.5).dtype(), DType::f32);
   EXPECT_EQ(arange(3, 3).shape(), (Shape{0}));
   EXPECT_EQ(arange(5, 3).shape(), (Shape{0}));
   EXPECT_EQ(arange(0, 3, 1, DType::bf16).dtype(), DType::bf16);
@@ -175,6 +185,16 @@ TEST(Creation, Ranges) {
             "linspace: expected at least 0 numbers, got -1");
   EXPECT_EQ(error_text([] { linspace(0, 1, 2, DType::i32); }),
             "linspace: expected a floating-point dtype, got i32");
+}
+
+TEST(Creation, OfANegativeExtent) {
+  const int line = __LINE__ + 1;
+  EXPECT_EQ(
+      full_error_text([] {
+        zeros({2, -1});
+      }),
+      cat("full: expected extents of at least 0, got (2, -1) (structure_test.cpp:", line, ")"));
+  EXPECT_EQ(ones(3).shape(), (Shape{3}));
 }
 
 TEST(Creation, LikeAnother) {

@@ -125,8 +125,8 @@ TEST(Tensor, DetachHasNoHistory) {
 
 TEST(Tensor, AnEmptyHandleSaysSo) {
   const Tensor none;
-  EXPECT_FALSE(none);
-  EXPECT_TRUE(scalar(1.0f));
+  EXPECT_FALSE(none.defined());
+  EXPECT_TRUE(scalar(1.0f).defined());
   EXPECT_EQ(error_text([&] { none.shape(); }), "Tensor: expected a tensor, got an empty handle");
   EXPECT_EQ(error_text([&] { none + scalar(1.0f); }),
             "Tensor: expected a tensor, got an empty handle");

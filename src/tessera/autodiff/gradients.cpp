@@ -201,6 +201,10 @@ Grads with_zeros(const Context& c) {
 
 Grads custom_op_grad(const Context& c) {
   const CustomDefinition& definition = custom_definition(c.node->attrs);
+  if (!definition.vjp && !definition.composite) {
+    fail("custom_op: '", definition.kernel->name,
+         "' has neither vjp nor composite to differentiate");
+  }
   if (!definition.vjp) return {};
   Grads dx = definition.vjp(c.node->inputs(), outputs_of(c.node), with_zeros(c));
   check_user_gradients(cat("custom_op: '", definition.kernel->name, "'"), c.node->inputs(), dx);

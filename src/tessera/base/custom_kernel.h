@@ -16,10 +16,14 @@ struct CustomOperand {
   void* data;
   DType dtype;
   Shape shape;
+  bool is_input = false;
 
-  // The elements; T must be those of `dtype`.
+  // The elements; T must be those of `dtype`, and const for an input.
   template <class T>
   std::span<T> as() const {
+    if (is_input && !std::is_const_v<T>) {
+      fail("custom_op: an input must not be written: take it as<const T>()");
+    }
     if (dtype_of<std::remove_const_t<T>> != dtype) {
       fail("custom_op: the operand holds ", dtype, ", not ", dtype_of<std::remove_const_t<T>>);
     }

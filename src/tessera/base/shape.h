@@ -1,6 +1,7 @@
 // Dims: up to eight int64_t, stored in place. It serves as shape, strides, axes and permutation.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
@@ -19,6 +20,9 @@ class Dims {
   Dims() = default;
   Dims(std::initializer_list<int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
   explicit Dims(std::span<const int64_t> values);
+  // A single number: sum(x, 1), zeros(3).
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Dims(T value) : Dims({static_cast<int64_t>(value)}) {}
   // `rank` copies of `value`.
   static Dims filled(int rank, int64_t value);
 

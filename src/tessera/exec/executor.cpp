@@ -20,6 +20,22 @@ int base_of(const Program& program, const PlannedBuffer& buffer) {
   return kNotWanted;
 }
 
+// A user's kernel that evaluates a tensor would wait for itself.
+class RunGuard {
+ public:
+  RunGuard() {
+    if (t_running) fail("a tensor cannot be evaluated inside a kernel");
+    t_running = true;
+  }
+  ~RunGuard() { t_running = false; }
+  RunGuard(const RunGuard&) = delete;
+  RunGuard& operator=(const RunGuard&) = delete;
+
+ private:
+  static thread_local bool t_running;
+};
+thread_local bool RunGuard::t_running = false;
+
 }  // namespace
 
 void Profile::add(const std::string& label, const std::string& scope, int64_t nanoseconds) {
@@ -79,6 +95,7 @@ void Executor::run(std::span<const Buffer> externals, std::span<const Buffer> ou
                    Profile* profile) {
   TESSERA_ASSERT(externals.size() == size_t(program_.externals));
   TESSERA_ASSERT(outputs.size() == size_t(program_.outputs));
+  const RunGuard running;
   const std::lock_guard lock(context_.run_mutex_);
   ensure_arena();
   bases_[0] = {context_.arena_->handle, 0};

@@ -125,7 +125,7 @@ std::vector<Value> custom_composite(const Node& node) {
   const CustomDefinition& definition = custom_definition(node.attrs);
   const std::string& op = definition.kernel->name;
   if (!definition.composite) {
-    fail("custom_op: '", op, "' has no composite, which this device or its gradient needs");
+    fail("custom_op: '", op, "' has no kernel for this device and no composite");
   }
   std::vector<Value> outputs = definition.composite(node.inputs());
   bool fits = outputs.size() == node.types.size();

@@ -1,9 +1,11 @@
 // JSON (RFC 8259) as a value: read strictly, written exactly.
 //
+// clang-format off
 //   const Json config = Json::parse(text, "config.json");
-//   const int64_t layers = config.get<int64_t>("n_layer");        // throws when absent or no
-//   number const double dropout = config.get<double>("dropout", 0.0);    // 0.0 when absent for
-//   (const Json& merge : config.at("merges").as_array()) use(merge.as_string());
+//   const int64_t layers = config.get<int64_t>("n_layer");  // throws when absent or no number
+//   const double dropout = config.get<double>("dropout", 0.0);  // 0.0 when absent
+//   for (const Json& merge : config.at("merges").as_array()) use(merge.as_string());
+// clang-format on
 //
 // Reading refuses what other readers disagree about: repeated keys, invalid UTF-8, lone surrogates,
 // numbers beyond double, anything after the value. Writing and reading again gives an equal value.

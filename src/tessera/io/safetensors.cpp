@@ -91,7 +91,8 @@ class HeaderReader {
     for (size_t i = 0; i < kLengthBytes; ++i) length |= uint64_t(file_[i]) << (8 * i);
     const auto rest = file_.subspan(kLengthBytes);
     if (length > kMaxHeader) {
-      refuse("expected a header of at most ", kMaxHeader, " bytes, got ", length);
+      refuse("expected a header of at most ", kMaxHeader, " bytes, got ", length,
+             ": is it a safetensors file?");
     }
     if (length > rest.size()) {
       refuse("expected a header of ", length, " bytes, got ", rest.size());

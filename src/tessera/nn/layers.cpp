@@ -16,7 +16,7 @@ void check_extents(const char* type, const std::string& name, int64_t a, int64_t
 
 void check_last_extent(const std::string& name, const Tensor& x, int64_t extent) {
   if (x.rank() == 0 || x.size(-1) != extent) {
-    fail(name, ": expected an input (…, ", extent, "), got ", x.shape());
+    fail_here(name, ": expected an input (…, ", extent, "), got ", x.shape());
   }
 }
 
@@ -43,7 +43,7 @@ Linear::Linear(std::string name, const Var& weight)
 Tensor Linear::forward(const Tensor& x) const {
   check_last_extent(name(), x, weight_.shape()[1]);
   const Tensor product = matmul(x, transpose(weight_));
-  return bias_ ? product + bias_ : product;
+  return bias_.defined() ? product + bias_ : product;
 }
 
 Embedding::Embedding(std::string name, int64_t count, int64_t width, const Random& random,
@@ -55,7 +55,7 @@ Embedding::Embedding(std::string name, int64_t count, int64_t width, const Rando
 
 Tensor Embedding::forward(const Tensor& indices) const {
   if (!is_integer(indices.dtype())) {
-    fail(name(), ": expected integer indices, got ", indices.dtype());
+    fail_here(name(), ": expected integer indices, got ", indices.dtype());
   }
   return take(weight_, indices);
 }

@@ -27,7 +27,8 @@ Var Module::add_parameter(const std::string& name, const Tensor& initial) {
 
 Var Module::add_parameter(const std::string& name, const Var& shared) {
   check_new_name(name);
-  if (!shared) fail("Module: expected a Var for '", name_, ".", name, "', got an empty handle");
+  if (!shared.defined())
+    fail("Module: expected a Var for '", name_, ".", name, "', got an empty handle");
   parameters_.push_back({name, shared});
   return shared;
 }

@@ -26,13 +26,14 @@ Tensor clip_grad_norm(std::span<const Var> vars, double max_norm) {
   for (const Tensor& grad : gradients_of("clip_grad_norm", unique)) {
     const Tensor wide = cast(grad, compute_type(grad.dtype()));
     const Tensor square = cast(sum(wide * wide), DType::f32);
-    squares = squares ? squares + square : square;
+    squares = squares.defined() ? squares + square : square;
   }
   const Tensor norm = sqrt(squares);
   // norm - norm is NaN where the norm is not finite, and so are then all gradients.
   const Tensor scale = where(isfinite(norm), minimum(max_norm / (norm + kEpsilon), 1), norm - norm);
   for (const Var& var : unique) {
-    if (const Tensor grad = var.grad()) var.set_grad(cast(grad * scale, grad.dtype()));
+    if (const Tensor grad = var.grad(); grad.defined())
+      var.set_grad(cast(grad * scale, grad.dtype()));
   }
   keep_readable(norm);
   return norm;

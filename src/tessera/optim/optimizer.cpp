@@ -60,7 +60,7 @@ Optimizer::Updates Optimizer::collect_updates() const {
   updates.emplace_back(steps_, steps_.value() + 1);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Var& var = parameters_[i];
-    if (!var.grad()) continue;
+    if (!var.grad().defined()) continue;
     const Tensor value = update(i, widened(var), widened(var.grad()), updates);
     updates.emplace_back(var, cast(value, var.dtype()));
   }
@@ -71,7 +71,7 @@ void Optimizer::skip_unless_finite(Updates& updates) const {
   Tensor bad;  // 0-d i64: elements that are not finite
   for (const Tensor& grad : gradients_of(name_, parameters_)) {
     const Tensor count = sum(logical_not(isfinite(grad)));
-    bad = bad ? bad + count : count;
+    bad = bad.defined() ? bad + count : count;
   }
   const Tensor finite = bad == 0;
   for (auto& [var, value] : updates) value = where(finite, value, var);

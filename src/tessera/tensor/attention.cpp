@@ -38,14 +38,14 @@ Extents extents_of(const Tensor& q, const Tensor& k, const Tensor& v) {
 
 void expect_options(const Extents& e, const AttentionOptions& options) {
   const Tensor &mask = options.mask, &lengths = options.lengths;
-  if (mask && !broadcasts_to(mask.shape(), e.scores())) {
+  if (mask.defined() && !broadcasts_to(mask.shape(), e.scores())) {
     fail_here("attention: expected a mask that broadcasts to (B, H, T, S) = ", e.scores(), ", got ",
               mask.shape());
   }
-  if (mask && is_integer(mask.dtype())) {
+  if (mask.defined() && is_integer(mask.dtype())) {
     fail_here("attention: expected a bool or floating-point mask, got ", mask.dtype());
   }
-  if (lengths && (lengths.shape() != Shape{e.batch} || !is_integer(lengths.dtype()))) {
+  if (lengths.defined() && (lengths.shape() != Shape{e.batch} || !is_integer(lengths.dtype()))) {
     fail_here("attention: expected lengths (B) = ", Shape{e.batch}, " of integers, got ",
               lengths.value().type());
   }
@@ -60,7 +60,7 @@ struct Seen {
   bool may_be_nothing = false;  // for some query
 
   void narrow(const Tensor& more, bool always_leaves_some) {
-    keys = keys ? logical_and(keys, more) : more;
+    keys = keys.defined() ? logical_and(keys, more) : more;
     may_be_nothing = may_be_nothing || !always_leaves_some;
   }
 };
@@ -72,19 +72,19 @@ Seen seen_of(const Extents& e, const Tensor& added, const AttentionOptions& opti
     const Tensor last = iota(square, 0) + (e.keys - e.queries);
     seen.narrow(iota(square, 1) <= last, e.queries <= e.keys);
   }
-  if (options.lengths) {
+  if (options.lengths.defined()) {
     const Tensor length = reshape(cast(options.lengths, DType::i64), {e.batch, 1, 1, 1});
     seen.narrow(iota({e.keys}, 0) < length, false);
   }
-  if (added) seen.narrow(added != kUnseen, false);
-  if (options.mask && !added) seen.narrow(options.mask, false);
+  if (added.defined()) seen.narrow(added != kUnseen, false);
+  if (options.mask.defined() && !added.defined()) seen.narrow(options.mask, false);
   return seen;
 }
 
 // Softmax over the keys seen. It has no value where a query sees none: these are put to 0, which
 // also keeps them out of the gradient.
 Tensor weights_of(const Tensor& scores, const Seen& seen) {
-  if (!seen.keys) return softmax(scores);
+  if (!seen.keys.defined()) return softmax(scores);
   const Tensor weights = softmax(where(seen.keys, scores, kUnseen));
   return seen.may_be_nothing ? where(seen.keys, weights, 0) : weights;
 }
@@ -105,9 +105,9 @@ Tensor attention(In q, In k, In v, const AttentionOptions& options) {
   const Tensor queries = reshape(cast(q, wide) * scale, {e.batch, e.groups, rows, q.size(3)});
   Tensor scores = reshape(matmul(queries, transpose(cast(k, wide))), e.scores());
   Tensor added;
-  if (options.mask && is_float(options.mask.dtype())) added = cast(options.mask, wide);
+  if (options.mask.defined() && is_float(options.mask.dtype())) added = cast(options.mask, wide);
   const Seen seen = seen_of(e, added, options);
-  if (added) scores = scores + added;
+  if (added.defined()) scores = scores + added;
   Tensor weights = weights_of(scores, seen);
   if (options.dropout != 0) weights = options.random->dropout(weights, options.dropout);
   const Tensor grouped = reshape(weights, {e.batch, e.groups, rows, e.keys});

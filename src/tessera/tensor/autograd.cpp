@@ -25,8 +25,9 @@ std::vector<Value> to_values(std::span<const Tensor> tensors) {
 }
 
 void check_loss(const char* op, const Tensor& loss) {
-  if (loss.numel() != 1) fail(op, ": expected a loss of one element, got ", loss.shape());
-  if (!is_float(loss.dtype())) fail(op, ": expected a floating-point loss, got ", loss.dtype());
+  if (loss.numel() != 1) fail_here(op, ": expected a loss of one element, got ", loss.shape());
+  if (!is_float(loss.dtype()))
+    fail_here(op, ": expected a floating-point loss, got ", loss.dtype());
 }
 
 std::vector<Value> gradients(const Tensor& loss, std::span<const Value> inputs) {
@@ -39,7 +40,9 @@ void check_has_data(const Value& input) {
   for (const NodePtr& node : topological_order(std::span(&input, 1))) {
     if (node->op == Op::leaf) return;
   }
-  fail("grad: an input is made of literals alone, which stand for every equal one: detach() it");
+  fail_here(
+      "grad: an input is made of literals alone (ones, zeros, full, arange): write .detach() "
+      "behind it to differentiate by it");
 }
 
 uint64_t next_number() {
@@ -73,7 +76,7 @@ std::vector<Tensor> grad(In loss, std::span<const Tensor> inputs) {
   std::vector<Value> result = gradients(loss, values);
   for (size_t i = 0; i < result.size(); ++i) {
     if (!is_float(values[i].dtype())) {
-      fail("grad: expected a floating-point input, got ", values[i].dtype());
+      fail_here("grad: expected a floating-point input, got ", values[i].dtype());
     }
     if (result[i]) {
       check_has_data(values[i]);
@@ -134,7 +137,7 @@ std::vector<Tensor> custom_vjp(const TensorFunction& forward, const TensorVjp& v
       [vjp](const std::vector<Value>& x, const std::vector<Value>& y, const std::vector<Value>& g) {
         std::vector<Value> result;
         for (const Tensor& t : vjp(to_tensors(x), to_tensors(y), to_tensors(g))) {
-          result.push_back(t ? t.value() : Value{});
+          result.push_back(t.defined() ? t.value() : Value{});
         }
         return result;
       });

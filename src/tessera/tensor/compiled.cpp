@@ -67,6 +67,24 @@ DeviceContext& device_of_trace(const Signature& signature, const Captured& captu
   return found != nullptr ? *found : device_context(default_device());
 }
 
+// Calls the function as it stands. As when compiled, it is one step: Vars are written at its end,
+// or not at all when it throws.
+std::vector<Tensor> call_eagerly(const Compiled::Function& function, std::span<const Tensor> inputs,
+                                 std::span<const int64_t> statics) {
+  TraceGuard guard(false);
+  std::vector<Tensor> outputs = function(inputs, statics);
+  for (Tensor& output : outputs) {
+    // The value of a Var, which the step replaces, is returned as a copy.
+    if (output.value().node->op != Op::leaf) continue;
+    Attrs attrs;
+    attrs.a = output.shape();
+    output = Tensor(Value{make_node(Op::reshape, {output.value()}, attrs), 0});
+  }
+  for (const Tensor& output : outputs) evaluate_alone(output.value());
+  flush();
+  return outputs;
+}
+
 }  // namespace
 
 bool is_training() { return t_training; }
@@ -100,14 +118,9 @@ std::vector<Tensor> Compiled::operator()(std::span<const Tensor> inputs,
                                          std::span<const int64_t> statics) const {
   // Inside another trace this is just a function.
   if (pending().tracing) return state_->function(inputs, statics);
-  if (is_eager()) {
-    std::vector<Tensor> outputs = state_->function(inputs, statics);
-    for (const Tensor& output : outputs) keep_readable(output);
-    flush();
-    return outputs;
-  }
   flush();
   eval(inputs);
+  if (is_eager()) return call_eagerly(state_->function, inputs, statics);
   Signature signature;
   for (const Tensor& input : inputs) signature.inputs.push_back(input.value().type());
   if (!inputs.empty()) signature.device = &common_device(inputs);

@@ -8,11 +8,19 @@
 
 namespace tessera {
 
-Tensor full(const Shape& shape, const Scalar& value, DType dtype) {
+Tensor full(const Shape& shape, const Scalar& value, DType dtype, std::source_location line) {
+  set_line(line);
+  for (const int64_t extent : shape) {
+    if (extent < 0) fail_here("full: expected extents of at least 0, got ", shape);
+  }
   return broadcast_to(literal(value, dtype), shape);
 }
-Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
-Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+Tensor zeros(const Shape& shape, DType dtype, std::source_location line) {
+  return full(shape, 0, dtype, line);
+}
+Tensor ones(const Shape& shape, DType dtype, std::source_location line) {
+  return full(shape, 1, dtype, line);
+}
 Tensor full_like(In x, const Scalar& value) { return full(x.shape(), value, x.dtype()); }
 Tensor zeros_like(In x) { return full_like(x, 0); }
 Tensor ones_like(In x) { return full_like(x, 1); }
@@ -24,14 +32,14 @@ Tensor arange(int64_t n, DType dtype) { return iota({n}, 0, dtype); }
 
 Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step,
               std::optional<DType> asked) {
-  const bool whole = start.is_integer() && step.is_integer();
+  const bool whole = start.is_integer() && stop.is_integer() && step.is_integer();
   const DType dtype = asked.value_or(whole ? DType::i64 : DType::f32);
   double count = std::ceil((stop.real() - start.real()) / step.real());
   if (!(std::fabs(count) < 0x1p53)) {
     fail("arange: expected finite bounds and a step other than 0, got ", start.real(), ", ",
          stop.real(), " and ", step.real());
   }
-  if (whole && stop.is_integer()) {
+  if (whole) {
     // Exact also where f64 is not.
     int64_t distance = 0;
     if (!__builtin_sub_overflow(stop.integer(), start.integer(), &distance)) {

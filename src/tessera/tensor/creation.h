@@ -7,15 +7,18 @@
 
 namespace tessera {
 
-Tensor full(const Shape& shape, const Scalar& value, DType dtype = DType::f32);
-Tensor zeros(const Shape& shape, DType dtype = DType::f32);
-Tensor ones(const Shape& shape, DType dtype = DType::f32);
+Tensor full(const Shape& shape, const Scalar& value, DType dtype = DType::f32,
+            std::source_location line = std::source_location::current());
+Tensor zeros(const Shape& shape, DType dtype = DType::f32,
+             std::source_location line = std::source_location::current());
+Tensor ones(const Shape& shape, DType dtype = DType::f32,
+            std::source_location line = std::source_location::current());
 Tensor full_like(In x, const Scalar& value);  // shape and dtype of x
 Tensor zeros_like(In x);
 Tensor ones_like(In x);
 
 Tensor arange(int64_t n, DType dtype = DType::i64);  // 0, 1, …, n - 1
-// start, start + step, … before stop; without a dtype i64, or f32 where start or step is a
+// start, start + step, … before stop; without a dtype i64, or f32 where one of them is a
 // fraction.
 Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
               std::optional<DType> dtype = {});

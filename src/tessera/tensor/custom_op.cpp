@@ -4,6 +4,7 @@
 
 #include "tessera/graph/build.h"
 #include "tessera/graph/custom.h"
+#include "tessera/tensor/eval.h"
 #include "tessera/tensor/op_support.h"
 
 namespace tessera {
@@ -26,7 +27,8 @@ std::vector<Tensor> to_tensors(const std::vector<Value>& values) {
 
 std::vector<Value> to_values(const std::vector<Tensor>& tensors) {
   std::vector<Value> values;
-  for (const Tensor& tensor : tensors) values.push_back(tensor ? tensor.value() : Value{});
+  for (const Tensor& tensor : tensors)
+    values.push_back(tensor.defined() ? tensor.value() : Value{});
   return values;
 }
 
@@ -61,6 +63,7 @@ CustomFunction custom_op(CustomOp op) {
   }
   if (op.composite) {
     definition.composite = [composite = op.composite](const std::vector<Value>& inputs) {
+      const TraceGuard trace;  // it may be wanted while a Program is being compiled
       return to_values(composite(to_tensors(inputs)));
     };
   }

@@ -121,13 +121,14 @@ const CompileOptions& compile_options() {
 
 std::atomic<bool> detail::eager = [] {
   const char* asked = std::getenv("TESSERA_EAGER");
-  return asked != nullptr && std::string_view(asked) == "1";
+  return asked != nullptr && *asked != 0 && std::string_view(asked) != "0";
 }();
 
 Pending& pending() { return t_pending != nullptr ? *t_pending : plain_pending(); }
 
-TraceGuard::TraceGuard() : outer_(t_pending) {
-  own_.tracing = true;
+TraceGuard::TraceGuard(bool tracing) : outer_(t_pending) {
+  own_.tracing = tracing;
+  own_.isolated = true;
   t_pending = &own_;
 }
 
@@ -145,7 +146,7 @@ const Value& VarState::committed() {
 
 Value& VarState::writable_grad() {
   Pending& p = tessera::pending();
-  if (p.tracing) {
+  if (p.isolated) {
     const bool known = std::any_of(p.graded.begin(), p.graded.end(),
                                    [this](const auto& entry) { return entry.first.get() == this; });
     if (!known) p.graded.emplace_back(self.lock(), std::exchange(grad, {}));

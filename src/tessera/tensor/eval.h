@@ -33,6 +33,7 @@ struct VarState {
 struct Pending {
   const uint64_t id;  // never used twice
   bool tracing = false;
+  bool isolated = false;  // of one call of a compiled function: gradients begin and end with it
   std::vector<std::shared_ptr<VarState>> assigned;
   std::vector<std::pair<std::shared_ptr<VarState>, Value>> graded;  // with the gradient before
   std::vector<Value> kept;
@@ -41,10 +42,11 @@ struct Pending {
 };
 Pending& pending();
 
-// Swaps in an empty Pending for the time of a trace.
+// Swaps in an empty Pending for the time of a trace, or of a call in eager mode. What is still
+// pending at the end is dropped.
 class TraceGuard {
  public:
-  TraceGuard();
+  explicit TraceGuard(bool tracing = true);
   ~TraceGuard();
   TraceGuard(const TraceGuard&) = delete;
   TraceGuard& operator=(const TraceGuard&) = delete;

@@ -119,12 +119,26 @@ TensorsWithMetadata load_safetensors_with_metadata(const std::filesystem::path& 
   return {all_of(file), file->view.metadata};
 }
 
+const Tensor& NamedTensors::at(const std::string& name) const {
+  constexpr size_t kShown = 10;
+  const auto found = find(name);
+  if (found != end()) return found->second;
+  std::string known;
+  size_t shown = 0;
+  for (const auto& [other, tensor] : *this) {
+    if (++shown > kShown) break;
+    known += cat(known.empty() ? "" : ", ", quote_for_error(other));
+  }
+  fail("no tensor is called ", quote_for_error(name), "; of ", size(), " there ",
+       size() == 1 ? "is " : "are ", known, size() > kShown ? ", …" : "");
+}
+
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const FileMetadata& metadata) {
   std::vector<SafetensorsInfo> infos;
   std::vector<Tensor> values;
   for (const auto& [name, tensor] : tensors) {
-    if (!tensor)
+    if (!tensor.defined())
       fail("save: expected a tensor for ", quote_for_error(name), ", got an empty handle");
     infos.push_back({name, tensor.dtype(), tensor.shape()});
     values.push_back(tensor);

@@ -25,7 +25,12 @@ Tensor load_npy(const std::filesystem::path& path);
 // Evaluates the tensor and replaces the file atomically. bf16 is refused: NumPy has no such type.
 void save_npy(const std::filesystem::path& path, const Tensor& tensor);
 
-using NamedTensors = std::map<std::string, Tensor>;
+// Tensors by name. at() throws an Error with the names there are.
+class NamedTensors : public std::map<std::string, Tensor> {
+ public:
+  using map::map;
+  const Tensor& at(const std::string& name) const;
+};
 using FileMetadata = std::map<std::string, std::string>;
 
 NamedTensors load_safetensors(const std::filesystem::path& path);

@@ -49,6 +49,7 @@ Tensor scatter_into(const char* op, Scatter write, const Tensor& x, const Tensor
   return result;
 }
 
+// `axis`: of the tensor that is indexed.
 int64_t checked_position(int64_t position, int64_t extent, int axis) {
   const int64_t p = position < 0 ? position + extent : position;
   if (p < 0 || p >= extent) {
@@ -90,16 +91,17 @@ Tensor apply_indices(const Tensor& x, const std::vector<Index>& indices) {
     fail_here("index: ", named, " entries are too many for ", x.shape());
   }
   Tensor result = x;
-  int axis = 0;
+  int axis = 0, of_x = 0;  // the next axis of the result so far, and of x
   for (const Index& index : indices) {
     const auto& entry = index.entry();
     if (const auto* position = std::get_if<int64_t>(&entry)) {
-      const int64_t p = checked_position(*position, result.shape()[axis], axis);
+      const int64_t p = checked_position(*position, result.shape()[axis], of_x);
       result = squeeze(slice(result, axis, p, p + 1), axis);
     } else if (const auto* range = std::get_if<Slice>(&entry)) {
       result = apply_slice(result, axis++, *range);
     } else if (std::holds_alternative<Ellipsis>(entry)) {
       axis += x.rank() - named;
+      of_x += x.rank() - named;
     } else if (std::holds_alternative<NewAxis>(entry)) {
       result = unsqueeze(result, axis++);
     } else {
@@ -107,16 +109,19 @@ Tensor apply_indices(const Tensor& x, const std::vector<Index>& indices) {
       result = take(result, at, axis);
       axis += at.rank();
     }
+    of_x += consumed(index);
   }
   return result;
 }
 
 }  // namespace
 
-Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
+Index::Index(Entry entry, Line line) : entry_(std::move(entry)) { set_line(line); }
+
+const Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
   return apply_indices(*this, indices);
 }
-Tensor Tensor::operator[](const Index& index) const { return apply_indices(*this, {index}); }
+const Tensor Tensor::operator[](const Index& index) const { return apply_indices(*this, {index}); }
 
 Tensor gather(In x, In index, int64_t axis) {
   const int i = axis_of("gather", axis, x);
@@ -183,7 +188,7 @@ Tensor index_put(In x, const std::vector<Tensor>& indices, In values, bool accum
     inside = i == 0 ? fits : logical_and(inside, fits);
     flat = i == 0 ? index : flat * x.shape()[i] + index;
   }
-  flat = where(inside, flat, -1);  // one axis must not make up for another
+  if (count > 1) flat = where(inside, flat, -1);  // one axis must not make up for another
   const int64_t n = numel(places);
   const Tensor table = reshape(x, {extent, width});
   const Tensor rows = broadcast_to(reshape(broadcast_to(flat, places), {n, 1}), {n, width});

@@ -24,19 +24,26 @@ inline constexpr NewAxis kNewAxis{};    // an axis of extent 1
 // of integers, whose shape takes the axis' place; of these at most one.
 class Index {
  public:
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Index(T position) : entry_(static_cast<int64_t>(position)) {}
-  Index(const Slice& slice) : entry_(slice) {}
-  Index(Ellipsis) : entry_(kEllipsis) {}
-  Index(NewAxis) : entry_(kNewAxis) {}
-  template <class T>
-  requires std::convertible_to<const T&, Tensor> Index(const T& indices)
-      : entry_(static_cast<Tensor>(indices)) {}
+  using Line = std::source_location;  // of the brackets, for errors: see In
 
-  const std::variant<int64_t, Slice, Ellipsis, NewAxis, Tensor>& entry() const { return entry_; }
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Index(T position, Line line = Line::current())
+      : Index(Entry(static_cast<int64_t>(position)), line) {}
+  Index(const Slice& slice, Line line = Line::current()) : Index(Entry(slice), line) {}
+  Index(Ellipsis, Line line = Line::current()) : Index(Entry(kEllipsis), line) {}
+  Index(NewAxis, Line line = Line::current()) : Index(Entry(kNewAxis), line) {}
+  template <class T>
+  requires std::convertible_to<const T&, Tensor> Index(const T& indices,
+                                                       Line line = Line::current())
+      : Index(Entry(static_cast<Tensor>(indices)), line) {}
+
+  using Entry = std::variant<int64_t, Slice, Ellipsis, NewAxis, Tensor>;
+  const Entry& entry() const { return entry_; }
 
  private:
-  std::variant<int64_t, Slice, Ellipsis, NewAxis, Tensor> entry_;
+  Index(Entry entry, Line line);
+
+  Entry entry_;
 };
 
 // result[…, p, …] = x[…, index[…, p, …], …] along `axis`; elsewhere index may be smaller than x.

@@ -39,7 +39,7 @@ void expect_classes(const char* op, const Tensor& x, const Tensor& targets,
   if (!is_integer(targets.dtype())) {
     fail_here(op, ": expected integer targets, got ", targets.dtype());
   }
-  if (options.weights && options.weights.shape() != Shape{x.shape().back()}) {
+  if (options.weights.defined() && options.weights.shape() != Shape{x.shape().back()}) {
     fail_here(op, ": expected weights of ", Shape{x.shape().back()}, " for ", x.shape(), ", got ",
               options.weights.shape());
   }
@@ -63,22 +63,22 @@ Tensor class_loss(const Tensor& x, const Tensor& normalizer, const Tensor& targe
   }
   Tensor loss = normalizer - at_targets(x, index);
   Tensor weight, of_classes;
-  if (options.weights) {
+  if (options.weights.defined()) {
     of_classes = broadcast_to(cast(options.weights, x.dtype()), x.shape());
     weight = at_targets(of_classes, index);
     loss = loss * weight;
   }
   if (const double share = options.label_smoothing; share > 0) {
     Tensor spread = unsqueeze(normalizer, -1) - x;
-    if (options.weights) spread = spread * of_classes;
+    if (options.weights.defined()) spread = spread * of_classes;
     loss = loss * (1 - share) + sum(spread, {-1}) * (share / double(x.shape().back()));
   }
-  if (ignored) loss = where(ignored, 0, loss);
-  if (options.reduction != Reduction::mean || (!ignored && !weight)) {
+  if (ignored.defined()) loss = where(ignored, 0, loss);
+  if (options.reduction != Reduction::mean || (!ignored.defined() && !weight.defined())) {
     return reduced(loss, options.reduction);
   }
-  if (!weight) weight = ones_like(loss);
-  return sum(loss) / sum(ignored ? where(ignored, 0, weight) : weight);
+  if (!weight.defined()) weight = ones_like(loss);
+  return sum(loss) / sum(ignored.defined() ? where(ignored, 0, weight) : weight);
 }
 
 }  // namespace
@@ -134,7 +134,8 @@ Tensor bce_with_logits(In logits, In targets, Reduction reduction, const Tensor&
   const Tensor is_positive = x > 0;
   const Tensor s = log1p(exp(where(is_positive, -x, x)));
   const Tensor off = 1 - t;
-  if (!positive_weight) return reduced(where(is_positive, off * x, -t * x) + s, reduction);
+  if (!positive_weight.defined())
+    return reduced(where(is_positive, off * x, -t * x) + s, reduction);
   if (!broadcasts_to(positive_weight.shape(), x.shape())) {
     fail_here("bce_with_logits: expected positive_weight to broadcast to ", x.shape(), ", got ",
               positive_weight.shape());

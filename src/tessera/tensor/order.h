@@ -11,6 +11,11 @@ struct Ordered {
 };
 Ordered sort(In x, int64_t axis = -1, bool descending = false);
 Tensor argsort(In x, int64_t axis = -1, bool descending = false);
+// A bool is not an axis.
+template <std::same_as<bool> Flag>
+Ordered sort(In x, Flag) = delete;
+template <std::same_as<bool> Flag>
+Tensor argsort(In x, Flag) = delete;
 // The k greatest (or least) elements along the axis, the greatest (least) first.
 Ordered topk(In x, int64_t k, int64_t axis = -1, bool largest = true);
 

@@ -76,7 +76,7 @@ class Printer {
 }  // namespace
 
 std::string to_string(const Tensor& tensor) {
-  if (!tensor) return "(empty tensor)";
+  if (!tensor.defined()) return "(empty tensor)";
   return visit(tensor.dtype(), [&]<class T>() {
     const std::vector<T> values = tensor.to_vector<T>();
     Printer printer(tensor.shape(), [&](int64_t i) { return element<T>(values[size_t(i)]); });

@@ -1,11 +1,13 @@
 #include "tessera/tensor/random.h"
 
+#include <cmath>
 #include <limits>
 #include <numbers>
 
 #include "tessera/graph/build.h"
 #include "tessera/tensor/compiled.h"
 #include "tessera/tensor/eval.h"
+#include "tessera/tensor/op_support.h"
 #include "tessera/tensor/ops.h"
 
 namespace tessera {
@@ -47,7 +49,8 @@ Tensor Random::draw(const Shape& shape) const {
 Tensor Random::uniform(const Shape& shape, double low, double high) const {
   if (!(low < high)) fail("uniform: expected low < high, got ", low, " and ", high);
   const Tensor u = draw(shape);
-  return low == 0 && high == 1 ? u : u * (high - low) + low;
+  if (low == 0 && high == 1) return u;
+  return minimum(u * (high - low) + low, std::nextafter(float(high), float(low)));  // rounded up
 }
 
 // Box and Muller: the radius from one draw, the angle from another.
@@ -100,7 +103,8 @@ Tensor Random::multinomial(const Tensor& weights, int64_t n, bool replacement) c
     }
     // The largest of log(w) + Gumbel noise is class c with probability w[c] / Σ w, and the next
     // largest ones follow the same law among those that are left.
-    const Tensor noise = -log(-log1p(-draw(w.shape())));
+    // Draws are moved off 0, whose noise would be infinite and beat every weight.
+    const Tensor noise = -log(-log1p(-(draw(w.shape()) + 0x1p-25)));
     return topk(where(w > 0, log(w) + noise, -std::numeric_limits<double>::infinity()), n).indices;
   }
   const Tensor total = cumsum(w);
@@ -110,7 +114,8 @@ Tensor Random::multinomial(const Tensor& weights, int64_t n, bool replacement) c
   const Tensor u = draw(shape) * (1 - 0x1p-23);
   const Tensor at = u * slice(total, -1, -1, w.size(-1));
   // How many totals lie at or below it: (…, n, C)
-  return sum(unsqueeze(total, -2) <= unsqueeze(at, -1), {-1});
+  const Tensor below = sum(unsqueeze(total, -2) <= unsqueeze(at, -1), {-1});
+  return minimum(below, w.size(-1) - 1);  // weights that sum to nothing give the last class
 }
 
 Tensor Random::dropout(const Tensor& x, double probability) const {
@@ -118,7 +123,8 @@ Tensor Random::dropout(const Tensor& x, double probability) const {
     fail("dropout: expected a probability from 0 to below 1, got ", probability);
   }
   if (!is_training() || probability == 0) return x;
-  return where(bernoulli(x.shape(), 1 - probability), x * (1 / (1 - probability)), 0);
+  const Tensor scaled = cast(as_wide(x) * (1 / (1 - probability)), as_float(x).dtype());
+  return where(bernoulli(x.shape(), 1 - probability), scaled, 0);
 }
 
 }  // namespace tessera

@@ -42,6 +42,12 @@ Tensor reversed(const Tensor& x) {
   return x.dtype() == DType::boolean ? logical_not(x) : bitwise_not(x);
 }
 
+// The root has no slope at 0, where a deviation or norm of 0 must pass the gradient 0, not 0 · inf.
+Tensor root_or_zero(const Tensor& x) {
+  const Tensor nothing = x == 0;
+  return where(nothing, 0, sqrt(where(nothing, 1, x)));
+}
+
 }  // namespace
 
 Tensor sum(In x, const Dims& axes, bool keepdims) {
@@ -83,7 +89,7 @@ Tensor var(In x, const Dims& axes, bool keepdims, double correction) {
 }
 
 Tensor stddev(In x, const Dims& axes, bool keepdims, double correction) {
-  return cast(sqrt(var(as_wide(x), axes, keepdims, correction)), as_float(x).dtype());
+  return cast(root_or_zero(var(as_wide(x), axes, keepdims, correction)), as_float(x).dtype());
 }
 
 Tensor norm(In x, double p, const Dims& axes, bool keepdims) {
@@ -97,11 +103,11 @@ Tensor norm(In x, double p, const Dims& axes, bool keepdims) {
   } else if (p == 1) {
     result = sum(abs(wide), axes, keepdims);
   } else if (p == 2) {
-    const Tensor squares = sum(square(wide), axes, keepdims);
-    // The root has no slope at 0; a norm of 0 passes the gradient 0, not 0 · inf.
-    result = where(squares == 0, 0, sqrt(where(squares == 0, 1, squares)));
+    result = root_or_zero(sum(square(wide), axes, keepdims));
   } else {
-    const Tensor powers = sum(pow(abs(wide), p), axes, keepdims);
+    const Tensor nothing = wide == 0;
+    const Tensor terms = where(nothing, 0, pow(abs(where(nothing, 1, wide)), p));
+    const Tensor powers = sum(terms, axes, keepdims);
     result = where(powers == 0, 0, pow(where(powers == 0, 1, powers), 1 / p));
   }
   return cast(result, as_float(x).dtype());
@@ -109,12 +115,13 @@ Tensor norm(In x, double p, const Dims& axes, bool keepdims) {
 
 Tensor logsumexp(In x, const Dims& axes, bool keepdims) {
   const Dims normalized = axes_of("logsumexp", axes, x);
-  const Tensor input = as_float(x);
+  const Tensor input = as_wide(x);
   // Shifting by the maximum changes nothing but overflow, so no gradient needs to pass through it.
   // A row of -inf, or with an inf, is shifted by nothing: inf - inf would be NaN.
   const Tensor greatest(graph::stop_gradient(max(input, normalized, true).value()));
   const Tensor top = where(isfinite(greatest), greatest, 0);
-  return drop_axes(log(sum(exp(input - top), normalized, true)) + top, normalized, keepdims);
+  const Tensor result = log(sum(exp(input - top), normalized, true)) + top;
+  return cast(drop_axes(result, normalized, keepdims), as_float(x).dtype());
 }
 
 Tensor argmax(In x, int64_t axis, bool keepdims) {

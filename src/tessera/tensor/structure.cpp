@@ -22,11 +22,11 @@ struct Blocks {
 };
 
 Blocks blocks_of(const Tensor& x, int axis) {
-  Blocks b;
+  Shape outer, inner;
   for (int i = 0; i < x.rank(); ++i) {
-    (i < axis ? b.outer : i == axis ? b.extent : b.inner) *= x.shape()[i];
+    if (i != axis) (i < axis ? outer : inner).push_back(x.shape()[i]);
   }
-  return b;
+  return {numel(outer), x.shape()[axis], numel(inner)};
 }
 
 Tensor repeat_axis(const Tensor& x, int axis, int64_t repeats) {
@@ -73,12 +73,10 @@ Tensor flatten(In x, int64_t first, int64_t last) {
   if (x.rank() == 0) return reshape(x, {1});
   const int begin = axis_of("flatten", first, x), end = axis_of("flatten", last, x);
   if (begin > end) fail_here("flatten: axis ", first, " comes behind axis ", last);
-  Shape shape;
-  int64_t joined = 1;
+  Shape shape, joined;
   for (int i = 0; i < x.rank(); ++i) {
-    if (i >= begin && i <= end) joined *= x.shape()[i];
-    if (i < begin || i > end) shape.push_back(x.shape()[i]);
-    if (i == end) shape.push_back(joined);
+    (i < begin || i > end ? shape : joined).push_back(x.shape()[i]);
+    if (i == end) shape.push_back(numel(joined));
   }
   return reshape(x, shape);
 }
@@ -156,6 +154,7 @@ Tensor slice(In x, int64_t axis, int64_t start, int64_t stop, int64_t step) {
 }
 
 Tensor pad(In x, const Dims& before, const Dims& after, const Scalar& value) {
+  with_origin([&] { value.check_fits(x.dtype()); });
   return Tensor(graph::pad(x.value(), before, after, value.real()));
 }
 
@@ -277,13 +276,15 @@ Tensor repeat_interleave(In x, int64_t repeats, int64_t axis) {
 }
 
 Tensor diag(In x, int64_t offset) {
+  constexpr int64_t kFarthest = int64_t{1} << 40;
+  if (offset < -kFarthest || offset > kFarthest) fail_here("diag: offset ", offset, " is too far");
   if (x.rank() == 1) {
     const int64_t n = x.size(0) + std::abs(offset);
     const int64_t before = std::max<int64_t>(-offset, 0), after = n - before - x.size(0);
     // Row r holds x[r - before] in column r + offset.
     const Tensor column = unsqueeze(pad(x, {before}, {after}), 1);
     const Tensor hit = iota({n, n}, 1) - iota({n, n}, 0) == offset;
-    return where(hit, column, 0);
+    return where(hit, column, zero_of(x));
   }
   if (x.rank() != 2) fail_here("diag: expected 1 or 2 dimensions, got ", x.shape());
   const int64_t rows = x.size(0), columns = x.size(1);

@@ -38,7 +38,11 @@ const Value& Tensor::value() const {
 }
 
 void Tensor::compute_now() const {
-  if (value_ && !pending().tracing) evaluate_alone(value_);
+  if (!value_ || pending().tracing) return;
+  // What is made of literals alone waits for the device of its neighbours.
+  bool has_data = value_.node->op == Op::uniform;
+  for (const Value& input : value_.node->inputs()) has_data |= value_slot(input) != nullptr;
+  if (has_data) evaluate_alone(value_);
 }
 
 int64_t Tensor::size(int64_t axis) const { return shape()[normalize_axis("size", axis, rank())]; }
@@ -65,6 +69,13 @@ double Tensor::item() const {
     read_bytes(dtype(), &element);
     return double(element);
   });
+}
+
+Tensor::operator bool() const {
+  if (numel() != 1) {
+    fail("a condition: expected a tensor of one element, got ", shape(), ": use any() or all()");
+  }
+  return item() != 0;
 }
 
 Tensor Tensor::detach() const {

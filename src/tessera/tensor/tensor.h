@@ -28,7 +28,8 @@ class Scalar {
   requires std::is_arithmetic_v<T> Scalar(T value)
       : real_(static_cast<double>(value)),
         integer_(std::integral<T> ? static_cast<int64_t>(value) : 0),
-        is_integer_(std::integral<T>),
+        // What only an unsigned type of 64 bits holds counts as a real.
+        is_integer_(std::integral<T> && !(std::unsigned_integral<T> && integer_ < 0)),
         is_boolean_(std::same_as<T, bool>) {}
 
   double real() const { return real_; }
@@ -57,7 +58,7 @@ class Tensor {
   // A copy of `data`, which holds numel(shape) elements.
   static Tensor from_bytes(DType dtype, const Shape& shape, const void* data);
 
-  explicit operator bool() const { return bool(value_); }
+  bool defined() const { return bool(value_); }  // whether the handle is not empty
   const Shape& shape() const { return value().shape(); }
   DType dtype() const { return value().dtype(); }
   int rank() const { return shape().rank(); }
@@ -70,6 +71,8 @@ class Tensor {
 
   // The one element of a tensor that has one, as a double.
   double item() const;
+  // Whether that element is not 0: `if (loss < 0.01) break;` evaluates and reads.
+  explicit operator bool() const;
 
   // All elements, row-major. T must be the tensor's own element type.
   template <class T>
@@ -89,8 +92,9 @@ class Tensor {
   void read_bytes(DType dtype, void* to) const;
 
   // Part of it, as NumPy's x[1, 2:5, ...]: x[{1, Slice{2, 5}, kEllipsis}]; see tensor/indexing.h.
-  Tensor operator[](std::initializer_list<Index> indices) const;
-  Tensor operator[](const Index& index) const;
+  // Const, because assigning to it would change nothing.
+  const Tensor operator[](std::initializer_list<Index> indices) const;
+  const Tensor operator[](const Index& index) const;
 
   Tensor to(DType dtype) const;  // a cast
 

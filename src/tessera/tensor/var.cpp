@@ -116,10 +116,10 @@ Tensor Var::grad() const { return Tensor(checked(state_).writable_grad()); }
 
 void Var::set_grad(const Tensor& grad) const {
   VarState& state = checked(state_);
-  if (grad && grad.value().type() != state.type) {
+  if (grad.defined() && grad.value().type() != state.type) {
     fail("set_grad: expected ", state.type, " for '", name(), "', got ", grad.value().type());
   }
-  state.writable_grad() = grad ? grad.value() : Value{};
+  state.writable_grad() = grad.defined() ? grad.value() : Value{};
 }
 
 }  // namespace tessera

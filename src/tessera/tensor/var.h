@@ -23,7 +23,7 @@ class Var {
   // Copies the initial value. Only a trainable Var gets gradients from backward().
   explicit Var(const Tensor& initial, std::string name = "", bool trainable = true);
 
-  explicit operator bool() const { return state_ != nullptr; }
+  bool defined() const { return state_ != nullptr; }  // whether the handle is not empty
   const std::string& name() const;
   const Shape& shape() const;
   DType dtype() const;

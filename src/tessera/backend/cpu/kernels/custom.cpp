@@ -8,8 +8,9 @@ namespace {
 class Custom : public NamedKernel {
  public:
   explicit Custom(const KernelCall& call) : kernel_(call.custom), outputs_(size_t(call.outputs)) {
+    const size_t inputs = call.operands.size() - outputs_;
     for (const OperandView& operand : call.operands) {
-      operands_.push_back({nullptr, operand.dtype, operand.view.shape});
+      operands_.push_back({nullptr, operand.dtype, operand.view.shape, operands_.size() < inputs});
       offsets_.push_back(operand.view.offset * size_of(operand.dtype));
     }
   }
