@@ -70,7 +70,7 @@ help:
 	@echo 'make test      all tests: release, then under address + undefined, then thread sanitizer'
 	@echo 'make test-release, test-asan, test-tsan   one of those stages'
 	@echo 'make test-aarch64   a cross build for 64-bit ARM, its tests under qemu'
-	@echo 'make coverage  which lines of src/ the tests execute; fails below MIN_COVERAGE=$(MIN_COVERAGE) (percent)'
+	@echo 'make coverage  which lines of src/ the tests execute; fails below MIN_COVERAGE=$(MIN_COVERAGE) %'
 	@echo 'make setup     install what is missing (apt-get), nothing else'
 	@echo 'make format    clang-format over the sources'
 	@echo 'make tidy      clang-tidy over src/'
