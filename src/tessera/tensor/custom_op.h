@@ -33,8 +33,8 @@ struct CustomOp {
   // they may use other custom ops. Without it gradients go through the composite.
   TensorVjp vjp = {};
 
-  // The same function in Tessera's ops: runs where a device has no form of the kernel, and serves
-  // check_custom_op(). A custom op without it works where it has a kernel.
+  // The same function in Tessera's ops: runs where a device has no form of the kernel, and gives
+  // the gradient where there is no vjp. A custom op without it works where it has a kernel.
   TensorFunction composite = {};
 };
 
