@@ -67,6 +67,18 @@ struct WideEntry {
 
 inline constexpr int64_t kMostNarrow = int64_t(1) << 32;  // elements of a row
 
+// Calls f.template operator()<T, E>() with the element type and the smaller entry that will do.
+template <class F>
+void visit_entries(DType dtype, int64_t columns, F f) {
+  visit(dtype, [&]<class T>() {
+    if (sizeof(T) <= 4 && columns <= kMostNarrow) {
+      f.template operator()<T, NarrowEntry>();
+    } else {
+      f.template operator()<T, WideEntry>();
+    }
+  });
+}
+
 // The elements of one row as entries, the first of the order first.
 template <class T, class E>
 struct RowEntries {

@@ -54,13 +54,7 @@ class TopK : public NamedKernel {
 
   void run(std::span<char* const> at) const override {
     if (shape_.rows == 0 || k_ == 0) return;
-    visit(x_.dtype, [&]<class T>() {
-      if (sizeof(T) <= 4 && shape_.columns <= kMostNarrow) {
-        run_rows<T, NarrowEntry>(at);
-      } else {
-        run_rows<T, WideEntry>(at);
-      }
-    });
+    visit_entries(x_.dtype, shape_.columns, [&]<class T, class E>() { run_rows<T, E>(at); });
   }
 
  private:
