@@ -10,6 +10,7 @@
 #include "tessera/tensor/eager.h"
 #include "tessera/tensor/files.h"
 #include "tessera/tensor/ops.h"
+#include "tessera/tensor/profile.h"
 #include "tessera/tensor/random.h"
 #include "tessera/tensor/stats.h"
 #include "tessera/tensor/tensor.h"

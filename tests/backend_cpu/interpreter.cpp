@@ -58,6 +58,19 @@ Value convert(DType from, DType to, Value v) {
   return rounded(to, r);
 }
 
+// GPT-2's gelu as x · sigmoid(w), and what its definition gives for the derivative.
+double gelu_argument(double x) { return 1.5957691216057308 * (x + 0.044715 * x * x * x); }
+double sigmoid(double w) {
+  return w < 0 ? std::exp(w) / (1 + std::exp(w)) : 1 / (1 + std::exp(-w));
+}
+
+double t_gelu_tanh(double x) { return x < -1e4 ? 0 : x * sigmoid(gelu_argument(x)); }
+double t_gelu_tanh_slope(double x) {
+  if (std::abs(x) > 1e4) return x > 0;
+  const double w = gelu_argument(x), slope = 1.5957691216057308 * (1 + 3 * 0.044715 * x * x);
+  return sigmoid(w) + x * sigmoid(w) * sigmoid(-w) * slope;
+}
+
 double t_floor_div(double a, double b) {
   if (b == 0 || std::isinf(a)) return b == 0 ? a / b : NAN;
   if (std::isinf(b)) return a != 0 && (a < 0) != (b < 0) ? -1 : 0;

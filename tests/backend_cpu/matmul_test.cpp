@@ -8,6 +8,7 @@
 
 #include "backend_cpu/named_kernels.h"
 #include "backend_cpu/threads.h"
+#include "tessera/backend/cpu/gemm_bf16.h"
 #include "tessera/backend/cpu/isa.h"
 #include "tessera/backend/cpu/kernels/product.h"
 
@@ -132,6 +133,67 @@ TEST(Matmul, EveryInstructionSet) {
   cpu::set_isa(before);
 }
 
+// One way to compute for each shape and order: few rows, few columns, b too large for the caches,
+// dot products, sums in parts.
+TEST(Matmul, EveryWayInEveryInstructionSet) {
+  const int64_t sizes[][3] = {{1, 4100, 300}, {2, 4100, 300}, {9, 4100, 300}, {14, 4100, 300},
+                              {70, 300, 60},  {60, 50, 600},  {20, 3, 600},   {700, 16, 40},
+                              {16, 17, 5000}, {1, 1, 9000},   {600, 520, 30}, {25, 129, 800}};
+  const cpu::Isa before = cpu::isa();
+  for (cpu::Isa isa : cpu::available_isas()) {
+    cpu::set_isa(isa);
+    for (const auto& s : sizes) {
+      for (Order a : {Order::rows, Order::columns}) {
+        for (Order b : {Order::rows, Order::columns}) {
+          SCOPED_TRACE(name(isa));
+          auto o = operands(DType::f32, {1, s[0], s[1]}, s[2], a, b, Order::rows);
+          expect_product(o, allowed(DType::f32));
+        }
+      }
+    }
+  }
+  cpu::set_isa(before);
+}
+
+// By the processor's own instructions, as far as it has any, and without.
+TEST(Matmul, EveryInstructionForBf16) {
+  const int64_t sizes[][3] = {{33, 40, 70},   {1, 200, 300}, {200, 2, 300}, {64, 64, 64},
+                              {300, 600, 33}, {50, 31, 801}, {12, 100, 999}};
+  const cpu::Bf16Gemm* before = cpu::bf16_gemm();
+  std::vector<const cpu::Bf16Gemm*> gemms = {nullptr};
+  for (const cpu::Bf16Gemm* gemm : cpu::available_bf16_gemms()) gemms.push_back(gemm);
+  for (const cpu::Bf16Gemm* gemm : gemms) {
+    cpu::set_bf16_gemm(gemm);
+    for (const auto& s : sizes) {
+      for (Order a : kOrders) {
+        for (Order b : kOrders) {
+          SCOPED_TRACE(gemm == nullptr ? "none" : gemm->name);
+          auto o = operands(DType::bf16, {1, s[0], s[1]}, s[2], a, b, Order::rows);
+          expect_product(o, allowed(DType::bf16));
+        }
+      }
+    }
+  }
+  cpu::set_bf16_gemm(before);
+}
+
+TEST(Matmul, NonFiniteValuesSpread) {
+  for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    for (int64_t m : {1, 5, 40, 80}) {
+      for (Order b : {Order::rows, Order::columns}) {
+        auto o = operands(dtype, {1, m, 45}, 130, Order::rows, b, Order::rows);
+        o[1].array.set(o[1].view.offset, std::nan(""));  // b(0, 0)
+        call("matmul", o, 1);
+        for (int64_t i = 0; i < m; ++i) {
+          EXPECT_TRUE(std::isnan(at(o[2], i * 45)));
+          EXPECT_TRUE(std::isfinite(at(o[2], i * 45 + 1)));
+          EXPECT_TRUE(std::isfinite(at(o[2], i * 45 + 44)));
+        }
+      }
+    }
+  }
+}
+
 TEST(Matmul, NothingToSumIsZero) {
   for (DType dtype : {DType::f32, DType::bf16, DType::i32}) {
     auto o = operands(dtype, {2, 3, 4}, 0, Order::rows, Order::rows, Order::spread);
@@ -162,13 +224,18 @@ TEST(Matmul, BatchesBroadcastAndLarge) {
 }
 
 TEST(Matmul, EqualBitsForAnyNumberOfThreads) {
-  for (Shape c : {Shape{1, 3, 2000}, Shape{1, 300, 400}, Shape{30, 40, 50}, Shape{1, 30, 900}}) {
+  const std::pair<Shape, int64_t> cases[] = {
+      {{1, 3, 2000}, 600}, {{1, 300, 400}, 600}, {{30, 40, 50}, 600}, {{1, 30, 900}, 600},
+      {{1, 2000, 3}, 600}, {{1, 20, 40}, 10000}, {{1, 1, 1}, 10000},  {{1, 5, 5000}, 300}};
+  for (const auto& [c, k] : cases) {
     for (Order b : {Order::rows, Order::columns}) {
-      auto o = operands(DType::f32, c, 600, Order::rows, b, Order::rows);
-      auto p = o;
-      call("matmul", o, 1);
-      run_alone([&] { call("matmul", p, 1); });
-      EXPECT_EQ(o[2].array.bytes(), p[2].array.bytes()) << to_string(c);
+      for (DType dtype : {DType::f32, DType::bf16}) {
+        auto o = operands(dtype, c, k, Order::rows, b, Order::rows);
+        auto p = o;
+        call("matmul", o, 1);
+        run_alone([&] { call("matmul", p, 1); });
+        EXPECT_EQ(o[2].array.bytes(), p[2].array.bytes()) << to_string(c);
+      }
     }
   }
 }
@@ -201,11 +268,17 @@ TEST(MatmulDeathTest, OneDnnSwitch) {
           for (Order b : {Order::rows, Order::columns}) {
             auto o = operands(DType::f32, {1, 130, 120}, 140, Order::columns, b, Order::rows);
             expect_product(o, 1e-6);
+            for (auto library : {cpu::ProductLibrary::onednn, cpu::ProductLibrary::own}) {
+              cpu::set_product_library(library);
+              auto forced = operands(DType::f32, {2, 33, 20}, 14, Order::columns, b, Order::rows);
+              expect_product(forced, 1e-6);
+            }
+            cpu::set_product_library(cpu::ProductLibrary::automatic);
           }
           _exit(testing::Test::HasFailure() ? 1 : 0);
         },
         testing::ExitedWithCode(0),
-        *setting == '0'
+        *setting != '1'
             ? "status: own matrix products;"
             : "status: (large f32 matrix products by oneDNN|own matrix products .libdnnl)");
   }

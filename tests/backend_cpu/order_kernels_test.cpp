@@ -93,6 +93,35 @@ TEST(Scan, AnyNumberOfThreadsGivesTheSame) {
   }
 }
 
+// Cut into pieces: the first, the last and the ones between, and lines that end with a piece.
+TEST(Scan, LongLinesInPieces) {
+  for (const int64_t n : {int64_t(8 * 4160), int64_t(100003), int64_t(1) << 20}) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) {
+      SCOPED_TRACE(cat(n, " of ", dtype));
+      auto o = scan_operands(dtype, {n});
+      expect_scan("cumsum", o, 0);
+      auto p = o;
+      call("cumsum", o, 1, {0, 0});
+      run_alone([&] { call("cumsum", p, 1, {0, 0}); });
+      EXPECT_EQ(o[1].array.bytes(), p[1].array.bytes());
+    }
+  }
+  Array zeros(DType::f32, 50000);
+  for (int64_t i = 0; i < 50000; ++i) zeros.set(i, -0.0);
+  std::vector<Operand> o = {dense(zeros, {50000}), dense(Array(DType::f32, 50000), {50000})};
+  call("cumsum", o, 1);
+  for (int64_t i : {0, 4159, 4160, 33280, 49999}) EXPECT_TRUE(std::signbit(at(o[1], i))) << i;
+}
+
+// A product of one piece may overflow where the product from the start has long been 0.
+TEST(Scan, LongProductsAreNotCut) {
+  Array x(DType::f32, 40000);
+  for (int64_t i = 0; i < 40000; ++i) x.set(i, i < 20000 ? 1e-30 : 1e30);
+  std::vector<Operand> o = {dense(x, {40000}), dense(Array(DType::f32, 40000), {40000})};
+  call("cumprod", o, 1);
+  EXPECT_EQ(at(o[1], 39999), 0);
+}
+
 TEST(Scan, LongTotalsAreAccumulatedWide) {
   constexpr int64_t kCount = 1 << 20;
   Array tenths(DType::f32, kCount), halves(DType::bf16, 1024);
@@ -225,6 +254,20 @@ TEST(Sort, ViewsAreReadWhereTheyLie) {
     auto repeated = order_operands(dense(mixed_array(dtype, 30), {30, 40}), 40);
     repeated[0].view.strides = {1, 0};
     expect_ordered("sort", repeated, true);
+  }
+}
+
+TEST(Sort, ColumnsInBlocks) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::u8}) {
+    for (const int64_t columns : {1, 15, 16, 37}) {
+      for (const int64_t length : {5, 64, 300, 9000}) {
+        auto o =
+            order_operands(dense(mixed_array(dtype, columns * length), {columns, length}), length);
+        o[0].view.strides = {1, columns};
+        o[1].view.strides = {1, columns};
+        expect_ordered("sort", o, columns % 2 == 0);
+      }
+    }
   }
 }
 

@@ -93,6 +93,29 @@ TEST(Reduce, EveryOpAndType) {
   }
 }
 
+// Wider than the vectors of any type, with a rest; bytes count more rows than a byte can.
+TEST(Reduce, ManyColumns) {
+  for (DType dtype : {DType::f32, DType::f64, DType::i8, DType::i64, DType::boolean}) {
+    for (ReduceOp op : {ReduceOp::max, ReduceOp::min, ReduceOp::argmax}) {
+      for (int64_t length : {3, 130, 700}) {
+        SCOPED_TRACE(cat(name(op), " of ", dtype, ", length ", length));
+        KernelBuilder k({203, length}, 1);
+        const double low = dtype == DType::boolean ? 0 : -100;
+        const double high = dtype == DType::boolean ? 1 : 100;
+        Array values = random_array(dtype, 203 * length, low, high, int(length));
+        for (int64_t i = 0; i < length && dtype == DType::i8; ++i)
+          values.set(i * 203 + 7, double(i / 8));
+        for (int64_t c = 0; c < 203 && is_float(dtype); c += 9)
+          values.set((length - 2) * 203 + c, NAN);
+        const int x = k.input(values);
+        const int y = k.output(op == ReduceOp::argmax ? DType::i64 : dtype, 203);
+        k.store(y, k.reduce(op, k.load(x, {1, 203})), {1, 0}, 0, kRow);
+        k.expect_matches(0);
+      }
+    }
+  }
+}
+
 TEST(Reduce, EverythingToOneValue) {
   for (int64_t n : {1, 2, 100, 4097, 1000000}) {
     KernelBuilder k({n}, 0);

@@ -79,6 +79,22 @@ TEST(ScatterAdd, RowsOfATable) {
   EXPECT_EQ(o[3].array.bytes(), p[3].array.bytes());
 }
 
+// One narrow line: the threads share the axis, not the width.
+TEST(ScatterAdd, NarrowLines) {
+  for (DType dtype : {DType::f64, DType::i32, DType::u8}) {
+    for (const int64_t width : {1, 3, 40}) {
+      auto o = scatter_operands(dtype, {700, width}, {60000 / width, width}, 0, DType::i32);
+      if (dtype != DType::u8) expect_scatter(o, 0);  // whose sums wrap
+      call("scatter_add", o, 1, {0, 0});
+      auto p = o;
+      run_alone([&] { call("scatter_add", p, 1, {0, 0}); });
+      EXPECT_EQ(o[3].array.bytes(), p[3].array.bytes());
+    }
+  }
+  auto o = scatter_operands(DType::f64, {2}, {50000}, 0, DType::i64);
+  expect_scatter(o, 0);
+}
+
 TEST(ScatterAdd, StridedOperandsAndInPlace) {
   auto o = scatter_operands(DType::f32, {6, 7}, {6, 7}, 1, DType::i64);
   o[2].view = {{6, 7}, {-7, -1}, 41};

@@ -47,6 +47,20 @@ T t_floor_div(T a, T b) {
   }
 }
 
+// GPT-2's gelu and its derivative, in double whatever T is.
+template <class T>
+T t_gelu_tanh(T a) {
+  const double x = double(a), w = 1.5957691216057308 * (x + 0.044715 * x * x * x);
+  return T(x < -1e4 ? 0 : x / (1 + std::exp(-w)));
+}
+
+template <class T>
+T t_gelu_tanh_slope(T a) {
+  const double x = double(a), w = 1.5957691216057308 * (x + 0.044715 * x * x * x);
+  const double s = 1 / (1 + std::exp(-w)), slope = 1.5957691216057308 * (1 + 0.134145 * x * x);
+  return T(std::abs(x) > 1e4 ? double(x > 0) : s + x * s * (1 - s) * slope);
+}
+
 int64_t t_shift_left(int64_t a, int64_t b) { return b < 0 || b > 63 ? 0 : a << b; }
 int64_t t_shift_right(int64_t a, int64_t b) { return b < 0 || b > 63 ? -(a < 0) : a >> b; }
 

@@ -23,6 +23,7 @@ CompileOptions options_of(int64_t bits) {
   options.rematerialize = (bits & 4) != 0;
   options.fuse = (bits & 8) != 0;
   options.kernel_ops = (bits & 16) != 0;
+  options.recompute = (bits & 32) != 0;
   options.verify = true;
   return options;
 }
@@ -153,7 +154,7 @@ std::string check_seed(ProgramRunner& runner, uint64_t seed) {
     return program.data[size_t(found - f.externals.begin())];
   });
   RandomSource random(~seed);
-  for (const int64_t bits : {int64_t{31}, random.below(32), random.below(32)}) {
+  for (const int64_t bits : {int64_t{63}, random.below(64), random.below(64)}) {
     std::string wrong;
     try {
       wrong = runner.run(program, expected, options_of(bits));

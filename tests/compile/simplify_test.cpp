@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compile/function_builder.h"
+#include "graph/graph_data.h"
 
 namespace tessera {
 namespace {
@@ -80,6 +81,40 @@ TEST(Simplify, FoldsConstantsExactly) {
   EXPECT_EQ(simplified(apply(Op::exp, constant(DType::f32, 1))).node->op, Op::exp);
   // Half types are not folded: they would round where a kernel does not.
   EXPECT_EQ(simplified(constant(DType::bf16, 1) + constant(DType::bf16, 2)).node->op, Op::add);
+}
+
+TEST(Simplify, PowersBecomeProductsAndRoots) {
+  GraphData data;
+  const double inf = INFINITY;
+  const std::vector<double> xs = {0.0,  -0.0,  1,   -1,   2,        -3,      0.25,  1e-40,
+                                  1e30, -1e30, inf, -inf, 1.0e-310, -1e-160, 1e160, NAN};
+  const Value x = data.real({int64_t(xs.size())}, xs);
+  for (double exponent : {1.0, 2.0, 3.0, 0.5, -1.0, -2.0}) {
+    const Value power = apply(Op::pow, x, constant(DType::f64, exponent));
+    const GraphFunction f = simplify(function({x}, {power}));
+    EXPECT_FALSE(computes(f, Op::pow)) << exponent;
+    const std::vector<double> got = data.evaluate(f.outputs[0]).real;
+    for (size_t i = 0; i < xs.size(); ++i) {
+      const double want = std::pow(xs[i], exponent);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(got[i])) << xs[i] << " to the power of " << exponent;
+        continue;
+      }
+      EXPECT_DOUBLE_EQ(got[i], want) << xs[i] << " to the power of " << exponent;
+      EXPECT_EQ(std::signbit(got[i]), std::signbit(want)) << xs[i] << " to " << exponent;
+    }
+  }
+  const Value other = apply(Op::pow, x, constant(DType::f64, 2.5));
+  EXPECT_EQ(simplified(other).node->op, Op::pow);
+}
+
+// What the gradient of a power says of a literal exponent: b · x^(b - 1), or 0 where b is 0.
+TEST(Simplify, LiteralsFoldWhereTheyAreExpanded) {
+  const Value x = leaf({4}), b = full({DType::f32, {4}}, 2);
+  EXPECT_EQ(simplified(apply(Op::pow, x, b + -1.0)), x);
+  const Value zero = full({DType::f32, {4}}, 0);
+  EXPECT_EQ(simplified(where(apply(Op::eq, b, zero), -x, x)), x);
+  EXPECT_EQ(simplified(where(apply(Op::eq, b, b), x, -x)), x);
 }
 
 TEST(Simplify, CommonSubexpressionsAreOneNode) {

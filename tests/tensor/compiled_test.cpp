@@ -131,10 +131,12 @@ TEST(Compiled, ProfileAddsUpOverShapesAndCalls) {
   const Tensor x = zeros({8, 8});
   for (const int64_t layers : {1, 3, 3}) f(std::span(&x, 1), std::span(&layers, 1));
   f.set_profile(nullptr);
-  ASSERT_EQ(profile.rows.size(), 2u);
-  EXPECT_EQ(profile.rows[0].label, "matmul");
-  EXPECT_EQ(profile.rows[1].label, "exp");
-  for (const Profile::Row& row : profile.rows) {
+  std::vector<Profile::Row> rows = profile.rows();
+  std::erase_if(rows, [](const auto& row) { return row.kind != Profile::Kind::kernel; });
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].label, "matmul");
+  EXPECT_EQ(rows[1].label, "exp");
+  for (const Profile::Row& row : rows) {
     EXPECT_EQ(row.calls, 7);
     EXPECT_GT(row.nanoseconds, 0);
   }

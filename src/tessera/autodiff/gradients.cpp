@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "tessera/autodiff/backward.h"
+#include "tessera/graph/attention.h"
 #include "tessera/graph/build.h"
 #include "tessera/graph/custom.h"
 
@@ -227,6 +228,32 @@ Grads layer_norm_grad(const Context& c) {
       make_node(Op::layer_norm_backward, {c.g(0), c.in(0), c.in(1), c.out(1), c.out(2)}));
 }
 
+Grads attention_grad(const Context& c) {
+  if (c.g(1) || !c.g(0)) return {};  // lse is an output too: through the composite
+  const AttentionInputs in = attention_inputs(*c.node);
+  Grads grads = attention_backward(c.g(0), in, c.out(0), c.out(1));
+  grads.resize(c.node->inputs().size());
+  // As large as the scores, and only computed where someone asks for it.
+  if (in.mask && is_float(in.mask.dtype())) {
+    grads[3] = attention_scores_gradient(c.g(0), in, c.out(0), c.out(1));
+  }
+  return grads;
+}
+
+// The second derivative of x · s(w), where s is the sigmoid and w = b x + c x³, with w' and w'':
+//   2 s (1 - s) w' + x s (1 - s) ((1 - 2 s) w'² + w'')
+Value gelu_tanh_curvature(const Value& in) {
+  constexpr double kB = 1.5957691216057308, kC = kB * 0.044715;
+  constexpr double kEnd = 1e4;  // beyond, the function is straight, and w would overflow
+  const Value end = full(in.type(), kEnd);
+  const Value x = where(apply(Op::lt, apply(Op::abs, in), end), in, end);
+  const Value square = x * x;
+  const Value s = apply(Op::sigmoid, x * (square * kC + kB));
+  const Value slope = square * (3 * kC) + kB;
+  const Value bend = (s * -2.0 + 1.0) * slope * slope + x * (6 * kC);
+  return s * (-s + 1.0) * (slope * 2.0 + x * bend);
+}
+
 constexpr double kTwoOverSqrtPi = 1.12837916709551257390;
 
 // clang-format off
@@ -254,6 +281,10 @@ const GradientRow kRows[] = {
     {Op::erf,     [](const Context& c) -> Grads {
        return {c.g() * (apply(Op::exp, -(c.in(0) * c.in(0))) * kTwoOverSqrtPi)}; }},
     {Op::sigmoid, [](const Context& c) -> Grads { return {c.g() * c.out() * (-c.out() + 1.0)}; }},
+    {Op::gelu_tanh, [](const Context& c) -> Grads {
+       return {c.g() * apply(Op::gelu_tanh_slope, c.in(0))}; }},
+    {Op::gelu_tanh_slope, [](const Context& c) -> Grads {
+       return {c.g() * gelu_tanh_curvature(c.in(0))}; }},
     {Op::sign, nullptr}, {Op::floor, nullptr}, {Op::ceil, nullptr}, {Op::round, nullptr},
     {Op::trunc, nullptr}, {Op::isnan, nullptr}, {Op::isinf, nullptr}, {Op::isfinite, nullptr},
     {Op::bitwise_not, nullptr}, {Op::logical_not, nullptr},
@@ -323,6 +354,8 @@ const GradientRow kRows[] = {
        return {y * (c.g() - reduce(Op::sum, c.g() * y, {y.shape().rank() - 1}))}; }},
     {Op::layer_norm, layer_norm_grad},
     {Op::layer_norm_backward, nullptr},
+    {Op::attention, attention_grad},
+    {Op::attention_backward, nullptr},
     {Op::custom, custom_op_grad},
 };
 // clang-format on

@@ -27,8 +27,9 @@ namespace {
 constexpr int64_t kMaxParts = 1024;
 constexpr int kMaxThreads = 1024;
 
-// Sleeping and waking costs about as much as this, so a shorter pause is better spent spinning.
-constexpr std::chrono::microseconds kSpinTime{30};
+// Sleeping and waking costs some 50 µs, and on a virtual machine a thread that slept may wake on a
+// busy core. Pauses between the kernels of a step are shorter than this, so its threads stay awake.
+constexpr std::chrono::microseconds kSpinTime{500};
 
 thread_local bool inside_body = false;
 

@@ -112,6 +112,24 @@ constexpr std::string_view kShiftLeft =
     "  return (u64)b < $W ? ($T)(($U)a << b) : 0;\n"
     "}\n";
 
+// See backend/cpu/simd/math.h.
+constexpr std::string_view kGeluTanh =
+    "$fn $T t_gelu_tanh_$T($T a) {\n"
+    "  const $T x = a < -10000 ? -10000 : a;\n"
+    "  const $T w = x * (($T)1.5957691216057308 + ($T)0.07135481627260025 * (x * x));\n"
+    "  const $T small = exp(-fabs(w)), share = 1 / (1 + small);\n"
+    "  return x * (w < 0 ? small * share : share);\n"
+    "}\n";
+
+constexpr std::string_view kGeluTanhSlope =
+    "$fn $T t_gelu_tanh_slope_$T($T a) {\n"
+    "  const $T x = a < -10000 ? -10000 : a > 10000 ? 10000 : a, square = x * x;\n"
+    "  const $T w = x * (($T)1.5957691216057308 + ($T)0.07135481627260025 * square);\n"
+    "  const $T small = exp(-fabs(w)), share = 1 / (1 + small), other = small * share;\n"
+    "  const $T slope = ($T)1.5957691216057308 + ($T)0.21406444881780074 * square;\n"
+    "  return (w < 0 ? other : share) * (1 + x * (w < 0 ? share : other) * slope);\n"
+    "}\n";
+
 constexpr TypedPart kTypedParts[] = {
     {"t_abs_", "$fn $T t_abs_$T($T a) {\n  return fabs(a);\n}\n",
      "$fn $T t_abs_$T($T a) {\n  return a < 0 ? ($T)(0 - ($U)a) : a;\n}\n",
@@ -120,6 +138,8 @@ constexpr TypedPart kTypedParts[] = {
      "$fn $T t_floor_div_$T($T a, $T b) {\n  return b == 0 ? 0 : a / b;\n}\n"},
     {"t_mod_", kModFloat, kModSigned,
      "$fn $T t_mod_$T($T a, $T b) {\n  return b == 0 ? 0 : a % b;\n}\n"},
+    {"t_gelu_tanh_", kGeluTanh, "", ""},
+    {"t_gelu_tanh_slope_", kGeluTanhSlope, "", ""},
     {"t_shift_left_", "", kShiftLeft, kShiftLeft},
     {"t_shift_right_", "",
      "$fn $T t_shift_right_$T($T a, $T b) {\n"

@@ -1,5 +1,7 @@
 #include "tessera/compile/compile.h"
 
+#include <chrono>
+
 #include "tessera/compile/passes.h"
 #include "tessera/compile/rewrite_function.h"
 #include "tessera/graph/verify.h"
@@ -22,14 +24,33 @@ int count_nodes(const GraphFunction& function) {
   return count;
 }
 
+// How long each pass took, its check included.
+class PassClock {
+ public:
+  void done(const char* pass) {
+    const auto now = Clock::now();
+    times_.push_back(
+        {pass, std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count()});
+    last_ = now;
+  }
+  std::vector<PassTime> times() && { return std::move(times_); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_ = Clock::now();
+  std::vector<PassTime> times_;
+};
+
 }  // namespace
 
 Program compile_graph(const GraphFunction& function, const Target& target,
                       const CompileOptions& options) {
+  if (options.verify) check("trace", verify_graph(computed_values(function)));
+  PassClock clock;
   auto check_graph = [&](const char* pass, const GraphFunction& f) {
     if (options.verify) check(pass, verify_graph(computed_values(f)));
+    clock.done(pass);
   };
-  check_graph("trace", function);
   GraphFunction f = lower(function, target, options.kernel_ops);
   check_graph("lower", f);
   if (options.simplify) {
@@ -44,21 +65,33 @@ Program compile_graph(const GraphFunction& function, const Target& target,
 
   Instances instances = layout(f);
   if (options.verify) check("layout", verify_instances(instances));
+  clock.done("layout");
   if (options.rematerialize) {
     rematerialize(instances);
     if (options.verify) check("rematerialize", verify_instances(instances));
+    clock.done("rematerialize");
+  }
+  if (options.fuse && options.recompute) {
+    recompute(instances);
+    if (options.verify) check("recompute", verify_instances(instances));
+    clock.done("recompute");
   }
 
   KernelGraph kernels = fuse(instances, options.fuse);
   if (options.verify) check("fuse", verify_kernels(kernels));
+  clock.done("fuse");
   schedule(kernels);
   if (options.verify) check("schedule", verify_kernels(kernels));
+  clock.done("schedule");
   Program program = plan_memory(kernels, target.alignment);
   if (options.verify) check("plan_memory", verify_program(program));
+  clock.done("plan_memory");
 
   program.report.nodes = nodes;
   program.report.copies += instances.copies;
   program.report.rematerialized = instances.rematerialized;
+  program.report.recomputed = instances.recomputed;
+  program.report.passes = std::move(clock).times();
   return program;
 }
 

@@ -1,5 +1,5 @@
 // The compiler: graph in, Program out. Passes in order: lower, simplify, match, layout,
-// rematerialize, fuse, schedule, plan_memory. Each is a file here and deterministic.
+// rematerialize, recompute, fuse, schedule, plan_memory. Each is a file here and deterministic.
 #pragma once
 
 #include <string>
@@ -12,6 +12,7 @@ struct CompileOptions {
   bool simplify = true;
   bool match = true;
   bool rematerialize = true;  // off: checkpoint has no effect
+  bool recompute = true;      // off: what kernels share is stored once, never computed twice
   bool fuse = true;           // off: one kernel per instance
   bool kernel_ops = true;     // off: every kernel op becomes its composite
 #ifdef NDEBUG

@@ -1,3 +1,4 @@
+#include <bit>
 #include <map>
 
 #include "tessera/compile/emit.h"
@@ -162,7 +163,11 @@ class Fuser {
     node.call.kernel = std::string(info(x.op).kernel);
     node.call.outputs = int(x.types.size());
     node.call.attrs.axis = x.attrs.axis;
-    if (x.op == Op::layer_norm) node.call.attrs.scalar = scalar_as_double(DType::f64, x.attrs.bits);
+    const bool attends = x.op == Op::attention || x.op == Op::attention_backward;
+    if (x.op == Op::layer_norm || attends) {
+      node.call.attrs.scalar = scalar_as_double(DType::f64, x.attrs.bits);
+    }
+    if (attends && !x.attrs.a.empty()) node.call.attrs.rate = std::bit_cast<double>(x.attrs.a[0]);
     for (const Operand& o : x.inputs) {
       const DType dtype = instances_.list[size_t(o.inst)].types[size_t(o.out)].dtype;
       node.call.operands.push_back({dtype, o.view});

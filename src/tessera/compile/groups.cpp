@@ -25,9 +25,6 @@ bool is_addressed(Op op, size_t input) {
 
 namespace {
 
-// Bounds on one kernel: beyond them compile time and register pressure grow, and nothing is gained.
-constexpr size_t kMaxMembers = 64;
-constexpr size_t kMaxReads = 96;
 constexpr int kMaxVisits = 2000;  // of one search for a cycle; giving up means "do not fuse"
 
 bool is_generated(Op op) {
@@ -204,8 +201,8 @@ class Grouper {
 
   bool has_room(int i, int g) {
     const Group& group = at(g).group;
-    return group.members.size() < kMaxMembers &&
-           count_reads(group) + inst(i).inputs.size() <= kMaxReads;
+    return group.members.size() < kMaxGroupMembers &&
+           count_reads(group) + inst(i).inputs.size() <= kMaxGroupReads;
   }
 
   void apply(int i, int g, const Placement& p) {
@@ -246,8 +243,8 @@ class Grouper {
     Group &a = at(g).group, &b = at(h).group;
     if (!b.generated || a.domain != b.domain) return;
     if (a.axes != b.axes && !a.axes.empty() && !b.axes.empty()) return;
-    if (a.members.size() + b.members.size() > kMaxMembers) return;
-    if (count_reads(a) + count_reads(b) > kMaxReads) return;
+    if (a.members.size() + b.members.size() > kMaxGroupMembers) return;
+    if (count_reads(a) + count_reads(b) > kMaxGroupReads) return;
     const Placement p{a.domain, a.axes.empty() ? b.axes : a.axes, bool(row_[size_t(i)]), false};
     for (const int user : b.members) {
       if (!readable(i, user, p, row_[size_t(user)])) return;

@@ -7,6 +7,10 @@
 
 namespace tessera {
 
+// Bounds on one kernel: beyond them compile time and register pressure grow, and nothing is gained.
+inline constexpr size_t kMaxGroupMembers = 64;
+inline constexpr size_t kMaxGroupReads = 96;
+
 struct Group {
   std::vector<int> members;  // instances, increasing
   Shape domain;              // generated kernels: what elem-level members range over

@@ -48,6 +48,7 @@ struct Instances {
   std::vector<std::pair<int, int>> exported;  // (region, instance)
   int copies = 0;
   int rematerialized = 0;
+  int recomputed = 0;
 };
 
 // A kernel over buffers; `fuse` makes these.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tessera/compile/passes.h"
 #include "tessera/compile/rewrite_function.h"
 #include "tessera/graph/build.h"
@@ -42,7 +44,8 @@ std::vector<Value> lower_node(const NodePtr& node, const std::vector<Value>& inp
     if (has_kernel && (kernel_ops || !definition.composite)) return {};
   }
   // A kernel over no rows or no columns has nothing to tune; plain ops know what to do.
-  const bool empty = !inputs.empty() && numel(inputs[0].shape()) == 0;
+  const bool empty = std::any_of(inputs.begin(), inputs.end(),
+                                 [](const Value& x) { return numel(x.shape()) == 0; });
   if (node->op != Op::custom && kernel_ops && target.has(row.kernel) && !empty) return {};
   const NodePtr rebuilt = make_node(node->op, inputs, node->attrs);
   return lower_outputs(composite(*rebuilt), target, kernel_ops);

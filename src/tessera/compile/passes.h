@@ -30,6 +30,13 @@ Instances layout(const GraphFunction& function);
 // inputs and outputs stays alive in between.
 void rematerialize(Instances& instances);
 
+// Clones cheap elementwise values into the kernels that read them, where that moves fewer bytes
+// than storing them and keeps hardly more memory alive.
+void recompute(Instances& instances);
+
+// Drops instances that nobody needs (an original whose only users now have a clone), keeping order.
+void remove_dead(Instances& instances);
+
 // Instances to kernels. -------------------------------------------------------------------------
 
 // Groups instances into kernels and writes their KernelIR.

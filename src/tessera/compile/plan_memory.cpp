@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tessera/compile/passes.h"
+#include "tessera/graph/scope.h"
 
 namespace tessera {
 
@@ -85,7 +86,7 @@ class Planner {
     for (const auto& assign : graph_.assigns) {
       last_use_[size_t(assign.buffer)] = std::numeric_limits<int>::max();
     }
-    label_.resize(graph_.buffers.size());
+    maker_.resize(graph_.buffers.size());
     for (size_t k = 0; k < graph_.kernels.size(); ++k) place(int(k));
     for (const auto& assign : graph_.assigns) {
       if (assign.buffer != assign.external) copy_assign(assign);
@@ -103,7 +104,7 @@ class Planner {
     for (size_t i = first_output(node); i < node.buffers.size(); ++i) {
       const int b = node.buffers[i];
       if (b < 0 || !is_temporary(b)) continue;
-      label_[size_t(b)] = node.label;
+      maker_[size_t(b)] = &node;
       const int shared = find_shared(k, i, taken);
       if (shared >= 0) {
         taken.push_back(shared);
@@ -133,11 +134,14 @@ class Planner {
   }
 
   void note_peak(const std::vector<int>& taken) {
+    Report& report = program_.report;
     int64_t bytes = 0;
     for (const int b : live_) bytes += graph_.buffers[size_t(b)].bytes;
     for (const int b : taken) bytes -= graph_.buffers[size_t(b)].bytes;
-    if (bytes <= peak_) return;
-    peak_ = bytes;
+    report.timeline.push_back(bytes);
+    if (bytes <= report.peak_bytes) return;
+    report.peak_bytes = bytes;
+    report.peak_at = int(report.timeline.size()) - 1;
     at_peak_ = live_;
     for (const int b : taken) std::erase(at_peak_, b);
   }
@@ -183,6 +187,7 @@ class Planner {
       }
     }
     instruction.label = "assign";
+    note_peak({});
     program_.instructions.push_back(std::move(instruction));
     ++program_.report.copies;
   }
@@ -203,15 +208,30 @@ class Planner {
     program_.outputs = int(graph_.outputs.size());
     program_.arena_bytes = arena_.size();
     report.temporary_bytes = arena_.size();
+    break_down_peak();
+    for (const auto& assign : graph_.assigns) report.donated += assign.buffer == assign.external;
+    report.kernels = int(program_.instructions.size());
+    for (Instruction& instruction : program_.instructions) {
+      instruction.bytes = bytes_moved(instruction);
+      report.generated += instruction.call.ir != nullptr;
+      report.bytes_moved += instruction.bytes;
+    }
+  }
+
+  void break_down_peak() {
+    Report& report = program_.report;
     std::sort(at_peak_.begin(), at_peak_.end(), [this](int a, int b) {
       return graph_.buffers[size_t(a)].bytes > graph_.buffers[size_t(b)].bytes;
     });
+    std::map<std::string, int64_t> by_scope;
     int64_t others = 0;
     for (size_t i = 0; i < at_peak_.size(); ++i) {
       const PlannedBuffer& buffer = graph_.buffers[size_t(at_peak_[i])];
+      const KernelNode& maker = *maker_[size_t(at_peak_[i])];
+      const std::string scope = scope_path(maker.scope);
+      by_scope[scope] += buffer.bytes;
       if (i < kPeakItems) {
-        report.at_peak.push_back(
-            {cat(label_[size_t(at_peak_[i])], " ", buffer.type), buffer.bytes});
+        report.at_peak.push_back({cat(maker.label, " ", buffer.type), buffer.bytes, scope});
       } else {
         others += buffer.bytes;
       }
@@ -219,12 +239,9 @@ class Planner {
     if (at_peak_.size() > kPeakItems) {
       report.at_peak.push_back({cat(at_peak_.size() - kPeakItems, " more"), others});
     }
-    for (const auto& assign : graph_.assigns) report.donated += assign.buffer == assign.external;
-    report.kernels = int(program_.instructions.size());
-    for (const Instruction& instruction : program_.instructions) {
-      report.generated += instruction.call.ir != nullptr;
-      report.bytes_moved += bytes_moved(instruction);
-    }
+    for (const auto& [scope, bytes] : by_scope) report.peak_by_scope.push_back({scope, bytes});
+    std::stable_sort(report.peak_by_scope.begin(), report.peak_by_scope.end(),
+                     [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   }
 
   // Bytes that an instruction reads and writes, each once: a broadcast reads its source, not its
@@ -272,9 +289,8 @@ class Planner {
   Arena arena_;
   std::vector<int> last_use_;
   std::vector<int> live_;
-  std::vector<std::string> label_;
+  std::vector<const KernelNode*> maker_;  // per temporary
   std::vector<int> at_peak_;
-  int64_t peak_ = 0;
   Program program_;
 };
 

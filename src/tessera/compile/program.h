@@ -47,11 +47,23 @@ struct Instruction {
   uint32_t scope = 0;      // graph/scope.h
   SourceLine line = {};
   std::string label;  // the ops it holds
+  int64_t bytes = 0;  // read and written, each once
 };
 
 struct MemoryItem {
   std::string label;
   int64_t bytes;
+  std::string scope = {};  // path of the kernel that makes it
+};
+
+struct ScopeBytes {
+  std::string scope;  // path; "" for what was made outside any
+  int64_t bytes = 0;
+};
+
+struct PassTime {
+  const char* pass;
+  int64_t nanoseconds;
 };
 
 // What the compiler did, in numbers that tests assert and `tessera explain` prints.
@@ -61,11 +73,22 @@ struct Report {
   int generated = 0;        // of those, fused kernels
   int copies = 0;           // inserted by layout, or for an assign that could not write in place
   int donated = 0;          // assigns that write into their Var's storage directly
-  int rematerialized = 0;   // instances computed again
+  int rematerialized = 0;   // instances a checkpoint has computed again
+  int recomputed = 0;       // cheap ones, computed again instead of stored
   int64_t bytes_moved = 0;  // read and written by all kernels
   int64_t external_bytes = 0, output_bytes = 0;
   int64_t temporary_bytes = 0;      // the arena: holds all temporaries alive at once, gaps included
   std::vector<MemoryItem> at_peak;  // temporaries alive at the peak, largest first
+
+  // Bytes of the temporaries alive while each instruction runs, without gaps; the greatest of them,
+  // its instruction (-1: there are no temporaries), and who made what is alive there, largest
+  // first.
+  std::vector<int64_t> timeline;
+  int64_t peak_bytes = 0;
+  int peak_at = -1;
+  std::vector<ScopeBytes> peak_by_scope;
+
+  std::vector<PassTime> passes;  // wall time of each, one after the other; differs from run to run
 };
 
 struct Program {
@@ -78,6 +101,9 @@ struct Program {
 };
 
 std::string to_string(const Report& report);
+
+// The timeline as a bar chart of at most some 30 lines, and the peak by scope.
+std::string memory_text(const Program& program);
 
 // Instructions with their buffers and, for generated kernels, their KernelIR.
 std::string to_string(const Program& program);

@@ -90,8 +90,8 @@ class RegionCloner {
   std::unordered_map<int, int> clones_;  // old index -> new index of the clone
 };
 
-// Drops what nobody needs any more (an original whose only users now have the clone), keeping
-// order.
+}  // namespace
+
 void remove_dead(Instances& instances) {
   std::vector<char> live(instances.list.size(), 0);
   for (const Operand& output : instances.outputs) live[size_t(output.inst)] = 1;
@@ -125,8 +125,6 @@ void remove_dead(Instances& instances) {
   }
   instances.exported.clear();
 }
-
-}  // namespace
 
 void rematerialize(Instances& instances) {
   std::set<int, std::greater<>> regions;  // inner regions have higher numbers and go first

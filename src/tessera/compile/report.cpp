@@ -1,11 +1,16 @@
+#include <algorithm>
 #include <iomanip>
 #include <sstream>
 
 #include "tessera/compile/program.h"
+#include "tessera/graph/scope.h"
 
 namespace tessera {
 
 namespace {
+
+constexpr size_t kTimelineRows = 32;
+constexpr int kBarWidth = 40;
 
 std::string human(int64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -40,6 +45,12 @@ std::string buffer_name(const Program& program, int b) {
   return "";
 }
 
+// "#3 matmul (in mlp/fc1, model.cpp:42)"
+std::string instruction_name(const Program& program, size_t i) {
+  const Instruction& instruction = program.instructions[i];
+  return cat('#', i, ' ', instruction.label, origin(instruction.scope, instruction.line));
+}
+
 }  // namespace
 
 std::string to_string(const Report& r) {
@@ -50,12 +61,47 @@ std::string to_string(const Report& r) {
       << "bytes moved    " << human(r.bytes_moved) << '\n'
       << "copies         " << r.copies << '\n'
       << "donated        " << r.donated << '\n'
-      << "recomputed     " << r.rematerialized << '\n'
+      << "recomputed     " << r.recomputed << '\n'
+      << "rematerialized " << r.rematerialized << '\n'
       << "memory         " << human(r.external_bytes) << " inputs and state, "
       << human(r.output_bytes) << " outputs, " << human(r.temporary_bytes)
       << " temporaries at peak\n";
-  for (const MemoryItem& item : r.at_peak)
-    out << "  at peak      " << human(item.bytes) << "  " << item.label << '\n';
+  for (const MemoryItem& item : r.at_peak) {
+    out << "  at peak      " << human(item.bytes) << "  " << item.label
+        << (item.scope.empty() ? "" : " in " + item.scope) << '\n';
+  }
+  return out.str();
+}
+
+std::string memory_text(const Program& program) {
+  const Report& r = program.report;
+  std::ostringstream out;
+  out << "temporaries    " << human(r.temporary_bytes) << " in the arena";
+  if (r.peak_at < 0) {
+    out << '\n';
+    return out.str();
+  }
+  out << ", at most " << human(r.peak_bytes) << " alive at once: while "
+      << instruction_name(program, size_t(r.peak_at)) << " runs\n\ntimeline\n";
+  const size_t step = (r.timeline.size() + kTimelineRows - 1) / kTimelineRows;
+  for (size_t first = 0; first < r.timeline.size(); first += step) {
+    const size_t end = std::min(first + step, r.timeline.size());
+    const auto most =
+        std::max_element(r.timeline.begin() + int64_t(first), r.timeline.begin() + int64_t(end));
+    // Rounded up: what is alive shows.
+    const int64_t bar = (*most * kBarWidth + r.peak_bytes - 1) / r.peak_bytes;
+    const std::string range = step == 1 ? cat('#', first) : cat('#', first, "-#", end - 1);
+    out << "  " << std::left << std::setw(13) << range << std::right << std::setw(10)
+        << human(*most) << "  " << std::left << std::setw(kBarWidth)
+        << std::string(size_t(bar), '#') << "  "
+        << program.instructions[size_t(most - r.timeline.begin())].label << '\n';
+  }
+  out << "\npeak by scope\n";
+  for (const ScopeBytes& item : r.peak_by_scope) {
+    out << std::right << std::setw(12) << human(item.bytes) << std::setw(5)
+        << (100 * item.bytes + r.peak_bytes / 2) / r.peak_bytes << " %  "
+        << (item.scope.empty() ? "(no scope)" : item.scope) << '\n';
+  }
   return out.str();
 }
 

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "tessera/compile/passes.h"
@@ -40,14 +41,46 @@ bool is_literal(const Value& v, double value) {
   return node != nullptr && node->attrs.bits == scalar_bits(node->attrs.dtype, value);
 }
 
+double as_double(const Value& v) { return scalar_as_double(v.dtype(), literal(v)->attrs.bits); }
+
+// Powers by products and roots: exact, or within 2 ulp where two of them follow on each other, and
+// the same as pow for zeros, infinities and NaN. pow takes the root of -0 and of -inf for that of 0
+// and of inf.
+Value square_root(const Value& x) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Value root = apply(Op::sqrt, x + 0.0);
+  return where(apply(Op::eq, x, constant(x.dtype(), -kInfinity)), constant(x.dtype(), kInfinity),
+               root);
+}
+struct PowerRow {
+  double exponent;
+  Value (*power)(const Value& x);
+};
+constexpr PowerRow kPowers[] = {
+    {1, [](const Value& x) { return x; }},
+    {2, [](const Value& x) { return x * x; }},
+    {3, [](const Value& x) { return x * x * x; }},
+    {0.5, square_root},
+    {-1, [](const Value& x) { return apply(Op::reciprocal, x); }},
+    // Not the other way round: the square of a great x overflows before its inverse vanishes.
+    {-2, [](const Value& x) { return apply(Op::reciprocal, x) * apply(Op::reciprocal, x); }},
+};
+
+Simplified simplify_pow(const Value& x, const Value& exponent) {
+  for (const PowerRow& row : kPowers) {
+    if (is_literal(exponent, row.exponent)) return row.power(x);
+  }
+  return {};
+}
+
 // Arithmetic whose f64 result, rounded once to the type, is the type's own result.
 Simplified fold(const NodePtr& node, const Inputs& in) {
   const DType dtype = node->types[0].dtype;
   if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::i64) return {};
   for (const Value& v : in) {
-    if (v.node->op != Op::constant || v.dtype() != dtype) return {};
+    if (literal(v) == nullptr || v.dtype() != dtype) return {};
   }
-  auto arg = [&](size_t i) { return in[i].node->attrs.bits; };
+  auto arg = [&](size_t i) { return literal(in[i])->attrs.bits; };
   if (dtype == DType::i64) {
     const auto a = arg(0), b = in.size() > 1 ? arg(1) : 0;
     switch (node->op) {
@@ -93,6 +126,14 @@ Simplified simplify_scalar(const NodePtr& node, const Inputs& in) {
     case Op::neg:
       if (in[0].node->op == Op::neg) return in[0].node->inputs()[0];
       break;
+    case Op::eq:
+      if (literal(in[0]) != nullptr && literal(in[1]) != nullptr && is_float(in[0].dtype())) {
+        return full(node->types[0], as_double(in[0]) == as_double(in[1]));
+      }
+      break;
+    case Op::pow:
+      if (const Simplified power = simplify_pow(in[0], in[1])) return power;
+      break;
     case Op::where:
       if (in[1] == in[2]) return in[1];
       if (is_literal(in[0], 1)) return in[1];
@@ -100,7 +141,8 @@ Simplified simplify_scalar(const NodePtr& node, const Inputs& in) {
       break;
     default: break;
   }
-  return fold(node, in);
+  if (const Simplified folded = fold(node, in)) return broadcast_to(*folded, node->types[0].shape);
+  return {};
 }
 
 // A float type that holds every value of another.

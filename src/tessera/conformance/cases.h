@@ -56,6 +56,10 @@ Cases softmax_cases(DType);
 Cases layer_norm_cases(DType);
 Cases layer_norm_backward_cases(DType);
 
+// attention_cases.cpp
+Cases attention_cases(DType);
+Cases attention_backward_cases(DType);
+
 // order_cases.cpp
 Cases cumsum_cases(DType);
 Cases cumprod_cases(DType);

@@ -1,6 +1,7 @@
 #include "tessera/conformance/table.h"
 
 #include <cmath>
+#include <numbers>
 
 #include "tessera/conformance/cases.h"
 #include "tessera/graph/build.h"
@@ -59,6 +60,17 @@ constexpr Domain kAmount = {0, 40, Pick::index};  // of shifts: more than some t
 // Definition (conformance_test.cpp) asks for integers as i32.
 double wrapped_to_i32(double x) { return x - 0x1p32 * std::floor((x + 0x1p31) / 0x1p32); }
 
+// GPT-2's gelu is a / 2 · (1 + tanh(w)) = a / (1 + exp(-2 w)) with this w.
+double gelu_argument(double a) {
+  return std::sqrt(2 / std::numbers::pi) * (a + 0.044715 * std::pow(a, 3));
+}
+
+double gelu_slope(double a) {
+  const double t = std::tanh(gelu_argument(a));
+  const double inner = std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * a * a);
+  return (1 + t) / 2 + a / 2 * (1 - t * t) * inner;
+}
+
 // clang-format off
 std::vector<Row> table() {
   return {
@@ -84,6 +96,8 @@ std::vector<Row> table() {
     scalar(Op::tanh,        kAround,            [](double a, double) { return std::tanh(a); }),
     scalar(Op::erf,         kAround,            [](double a, double) { return std::erf(a); }),
     scalar(Op::sigmoid,     {-8, 8},            [](double a, double) { return std::exp(a) / (std::exp(a) + 1); }),
+    scalar(Op::gelu_tanh,   {-1, 4},            [](double a, double) { return a / (1 + std::exp(-2 * gelu_argument(a))); }),
+    scalar(Op::gelu_tanh_slope, {-0.5, 4},      [](double a, double) { return gelu_slope(a); }),
     scalar(Op::floor,       kBetween,           [](double a, double) { return std::floor(a); }),
     scalar(Op::ceil,        kBetween,           [](double a, double) { return -std::floor(-a); }),
     scalar(Op::round,       kBetween,           [](double a, double) { return a - std::remainder(a, 1.0); }),
@@ -153,6 +167,8 @@ std::vector<Row> table() {
     {Op::softmax,              floating, softmax_cases},
     {Op::layer_norm,           floating, layer_norm_cases},
     {Op::layer_norm_backward,  floating, layer_norm_backward_cases},
+    {Op::attention,            floating, attention_cases},
+    {Op::attention_backward,   floating, attention_backward_cases},
     {Op::custom,               floating, custom_cases},
   };
 }

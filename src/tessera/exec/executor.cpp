@@ -1,7 +1,6 @@
 #include "tessera/exec/executor.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "tessera/graph/scope.h"
 
@@ -38,14 +37,6 @@ thread_local bool RunGuard::t_running = false;
 
 }  // namespace
 
-void Profile::add(const std::string& label, const std::string& scope, int64_t nanoseconds) {
-  auto row = std::find_if(rows.begin(), rows.end(),
-                          [&](const Row& r) { return r.label == label && r.scope == scope; });
-  if (row == rows.end()) row = rows.insert(row, {label, scope});
-  ++row->calls;
-  row->nanoseconds += nanoseconds;
-}
-
 int64_t ExecContext::arena_bytes() const {
   const std::lock_guard lock(run_mutex_);
   return arena_ ? arena_->bytes : 0;
@@ -54,6 +45,7 @@ int64_t ExecContext::arena_bytes() const {
 Executor::Executor(Program program, ExecContext& context)
     : program_(std::move(program)), context_(context) {
   check_memory();
+  const HostSpan span(Profile::Kind::compile, "prepare kernels");
   size_t most = 0;
   for (const Instruction& instruction : program_.instructions) {
     Step step;
@@ -101,18 +93,30 @@ void Executor::run(std::span<const Buffer> externals, std::span<const Buffer> ou
   bases_[0] = {context_.arena_->handle, 0};
   for (size_t i = 0; i < externals.size(); ++i) bases_[1 + i] = ref(externals[i]);
   for (size_t i = 0; i < outputs.size(); ++i) bases_[1 + externals.size() + i] = ref(outputs[i]);
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    if (profile == nullptr) {
-      launch(i);
-      continue;
+  const std::shared_ptr<Profile> active = profile == nullptr ? active_profile() : nullptr;
+  if (active) profile = active.get();
+  if (profile != nullptr) return run_profiled(*profile);
+  for (size_t i = 0; i < steps_.size(); ++i) launch(i);
+}
+
+void Executor::run_profiled(Profile& profile) {
+  Backend& backend = context_.backend();
+  if (profile_id_ != profile.id()) {
+    const std::string& device = backend.target().device;
+    activities_ = {
+        profile.intern({.kind = Profile::Kind::run, .label = "launch", .device = device})};
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      activities_.push_back(profile.intern(activity_of(program_, i, backend.target())));
     }
-    const auto begin = std::chrono::steady_clock::now();
+    profile_id_ = profile.id();
+  }
+  const HostSpan span(profile, activities_[0]);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const auto begin = Profile::Clock::now();
     launch(i);
-    context_.backend().synchronize({});
-    const auto end = std::chrono::steady_clock::now();
-    const Instruction& instruction = program_.instructions[i];
-    profile->add(instruction.label, scope_path(instruction.scope),
-                 std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
+    backend.synchronize({});
+    HostSpan::add(profile, activities_[1 + i], begin, Profile::Clock::now(),
+                  program_.instructions[i].bytes);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "tessera/compile/program.h"
 #include "tessera/exec/kernel_cache.h"
+#include "tessera/exec/profile.h"
 #include "tessera/runtime/backend.h"
 
 namespace tessera {
@@ -31,17 +32,6 @@ class ExecContext {
   std::shared_ptr<Memory> arena_;
 };
 
-// Wall time by kernel and scope, summed over runs; any number of Programs may add to one.
-struct Profile {
-  struct Row {
-    std::string label, scope;
-    int64_t calls = 0, nanoseconds = 0;
-  };
-  std::vector<Row> rows;  // in order of first appearance
-
-  void add(const std::string& label, const std::string& scope, int64_t nanoseconds);
-};
-
 class Executor {
  public:
   // Throws with the breakdown when the device's memory cannot hold the program.
@@ -50,7 +40,8 @@ class Executor {
   const Program& program() const { return program_; }
 
   // Buffers in the order of the program's externals and outputs, each of the planned size. Errors
-  // in the data (an index out of range) throw with the kernel and its scope.
+  // in the data (an index out of range) throw with the kernel and its scope. Every kernel is added
+  // to `profile`, or else to the active one where there is one; each is then waited for.
   void run(std::span<const Buffer> externals, std::span<const Buffer> outputs,
            Profile* profile = nullptr);
 
@@ -69,6 +60,7 @@ class Executor {
   void check_memory() const;
   void ensure_arena();
   void launch(size_t i);
+  void run_profiled(Profile& profile);
 
   Program program_;
   ExecContext& context_;
@@ -76,6 +68,10 @@ class Executor {
   std::vector<Place> places_;
   std::vector<BufferRef> bases_;     // arena, externals, outputs; refilled by each run
   std::vector<BufferRef> operands_;  // scratch of one launch
+
+  // The activities of the profile that a run added to last: the run itself, then each instruction.
+  uint64_t profile_id_ = 0;
+  std::vector<int> activities_;
 };
 
 }  // namespace tessera

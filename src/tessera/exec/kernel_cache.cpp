@@ -6,8 +6,9 @@ namespace tessera {
 
 std::string kernel_key(const KernelCall& call) {
   if (call.ir) return "ir " + key(*call.ir);
-  std::string text = cat(call.kernel, ' ', call.attrs.axis, ' ',
-                         std::bit_cast<uint64_t>(call.attrs.scalar), ' ', call.outputs);
+  std::string text =
+      cat(call.kernel, ' ', call.attrs.axis, ' ', std::bit_cast<uint64_t>(call.attrs.scalar), ' ',
+          std::bit_cast<uint64_t>(call.attrs.rate), ' ', call.outputs);
   // Definitions are never freed, so an address names one.
   if (call.custom) text += cat(' ', static_cast<const void*>(call.custom.get()));
   for (const OperandView& operand : call.operands) {

@@ -1,5 +1,6 @@
 #include "tessera/graph/composite.h"
 
+#include "tessera/graph/attention.h"
 #include "tessera/graph/build.h"
 #include "tessera/graph/custom.h"
 
@@ -147,6 +148,8 @@ constexpr Row kRows[] = {
     {Op::softmax, softmax_composite},
     {Op::layer_norm, layer_norm_composite},
     {Op::layer_norm_backward, layer_norm_backward_composite},
+    {Op::attention, attention_composite},
+    {Op::attention_backward, attention_backward_composite},
     {Op::custom, custom_composite},
 };
 

@@ -1,5 +1,6 @@
 #include "tessera/graph/infer.h"
 
+#include "tessera/graph/attention.h"
 #include "tessera/graph/custom.h"
 
 namespace tessera {
@@ -379,6 +380,8 @@ std::vector<Type> infer_types(Op op, std::span<const Value> in, const Attrs& att
       return {in[0].type()};
     case Op::layer_norm: return layer_norm_types(op, in, in[0], {1, 2});
     case Op::layer_norm_backward: return layer_norm_types(op, in, in[1], {2});
+    case Op::attention:
+    case Op::attention_backward: return attention_types(op, in, attrs);
     case Op::custom: return custom_types(in, attrs);
     default: break;
   }

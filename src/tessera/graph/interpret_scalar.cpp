@@ -36,6 +36,21 @@ struct Wrapping {
 double t_abs(double a) { return fabs(a); }
 Wrapping t_abs(Wrapping a) { return a < 0 ? -a : a; }
 
+// GPT-2's gelu by its definition, as far as 1 + tanh does not cancel, and its derivative.
+double t_gelu_tanh(double x) {
+  const double u = 0.7978845608028654 * (x + 0.044715 * x * x * x);
+  if (x < -1e4) return 0;
+  return u > -1 ? 0.5 * x * (1 + tanh(u)) : x * exp(2 * u) / (1 + exp(2 * u));
+}
+
+double t_gelu_tanh_slope(double x) {
+  if (fabs(x) > 1e4) return x > 0 ? 1 : 0;
+  const double w = 1.5957691216057308 * (x + 0.044715 * x * x * x);
+  const double slope = 1.5957691216057308 * (1 + 3 * 0.044715 * x * x);
+  const double small = exp(-fabs(w)), share = w > 0 ? 1 : small;
+  return share / (1 + small) * (1 + x * slope * (w > 0 ? small : 1) / (1 + small));
+}
+
 bool needs_correction(double rest, double b) { return rest != 0 && signbit(rest) != signbit(b); }
 
 double t_mod(double a, double b) {

@@ -1,5 +1,6 @@
 #include "tessera/graph/verify.h"
 
+#include "tessera/base/attention_options.h"
 #include "tessera/graph/infer.h"
 
 namespace tessera {
@@ -68,6 +69,18 @@ std::string check_reduced_axes(const NodeRecord& record) {
   return {};
 }
 
+std::string check_attention(const NodeRecord& record) {
+  const size_t expected =
+      (record.op == Op::attention ? 3u : 6u) + size_t(attention_operands(record.attrs.axis));
+  if (record.inputs.size() != expected) {
+    return cat("expected ", expected, " inputs for options ", record.attrs.axis, ", got ",
+               record.inputs.size());
+  }
+  const int rates = record.attrs.axis & kAttentionDropout ? 1 : 0;
+  if (record.attrs.a.rank() == rates) return {};
+  return cat("expected ", rates, " rates of dropout, got ", record.attrs.a.rank());
+}
+
 // What the type rules take for granted: they were written for callers who keep it.
 std::string check_attributes(const NodeRecord& record) {
   const Attrs& attrs = record.attrs;
@@ -87,6 +100,8 @@ std::string check_attributes(const NodeRecord& record) {
     case Op::topk:
       if (attrs.a.rank() != 1) return cat("expected one k, got ", attrs.a);
       return {};
+    case Op::attention:
+    case Op::attention_backward: return check_attention(record);
     case Op::gather:
     case Op::scatter_add:
     case Op::scatter:

@@ -17,6 +17,7 @@ namespace tessera {
 struct KernelAttrs {
   int64_t axis = 0;
   double scalar = 0;
+  double rate = 0;
 
   bool operator==(const KernelAttrs&) const = default;
 };
@@ -56,6 +57,11 @@ struct KernelCall {
 //   scatter              the same with = in place of +=; the last position wins
 //   update_slice         x, u, start (0-d integer) -> y; y = x with u placed at `start` along
 //                        attrs.axis; y may be x's own buffer
+//   attention            q (B, H, T, D), k (B, G, S, D), v (B, G, S, E) and what attrs.axis names
+//                        (base/attention_options.h) -> y (B, H, T, E), lse (B, H, T) in the compute
+//                        type: graph/attention.h; attrs.scalar = scale, attrs.rate = dropout; any
+//                        strides; no extent is 0
+//   attention_backward   g (B, H, T, E), q, k, v, y, lse and what attrs.axis names -> dq, dk, dv
 //   custom               what `custom` says; packed; every output has a buffer
 //   copy                 x -> y of the same shape and dtype; any strides
 // Of those with several outputs, any may be left out: it has no buffer (a null handle).

@@ -161,6 +161,7 @@ Instance Compiled::State::trace(const Signature& signature) {
   instance.signature = signature;
   Captured captured;
   {
+    const HostSpan span(Profile::Kind::trace, "function");
     TraceGuard guard;
     std::vector<Value> outputs;
     for (const Tensor& output : function(inputs, signature.statics)) {
@@ -172,7 +173,7 @@ Instance Compiled::State::trace(const Signature& signature) {
   DeviceContext& device = device_of_trace(signature, captured);
   instance.device = &device;
   instance.executor = std::make_unique<Executor>(
-      compile_graph(captured.function, device.backend.target(), compile_options()), device.exec);
+      compile_profiled(captured.function, device.backend.target(), compile_options()), device.exec);
   for (size_t i = 0; i < captured.slots.size(); ++i) {
     const Type& type = captured.function.externals[i].type();
     const bool is_input = captured.slots[i] == nullptr;
@@ -193,8 +194,9 @@ std::vector<Tensor> Compiled::State::run(Instance& instance, std::span<const Ten
   DeviceContext& device = *instance.device;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Buffer& from = read_slot(*value_slot(inputs[i].value()));
-    const Type& type = instance.signature.inputs[i];
-    device.backend.copy(ref(instance.externals[i]), ref(from), byte_size(type), {});
+    const int64_t bytes = byte_size(instance.signature.inputs[i]);
+    const HostSpan span(Profile::Kind::transfer, "copy inputs", 2 * bytes);
+    device.backend.copy(ref(instance.externals[i]), ref(from), bytes, {});
   }
   auto& outputs = instance.outputs[instance.calls++ % 2];
   std::vector<Buffer> buffers;

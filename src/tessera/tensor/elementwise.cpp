@@ -170,11 +170,4 @@ Tensor gelu(In x) {
   });
 }
 
-Tensor gelu_tanh(In x) {
-  return widened(x, [](const Tensor& wide) {
-    const Tensor y = above_minus_infinity(wide);
-    return 0.5 * y * (1.0 + tanh(std::sqrt(2 / std::numbers::pi) * (y + 0.044715 * y * y * y)));
-  });
-}
-
 }  // namespace tessera

@@ -29,7 +29,8 @@ namespace tessera {
 //   more,
 //     shifts everything out;
 //   bitwise_* take integers and bool, shift_* integers;
-//   logical_* take numbers too, of which all but 0 are true.
+//   logical_* take numbers too, of which all but 0 are true;
+//   gelu_tanh is GPT-2's approximation of gelu, gelu_tanh_slope its derivative.
 Tensor logical_xor(In a, In b);
 
 // clang-format off
@@ -77,6 +78,5 @@ Tensor elu(In x, double alpha = 1);            // alpha (eˣ - 1) below 0
 Tensor softplus(In x, double beta = 1);        // log(1 + e^(beta x)) / beta
 Tensor silu(In x);                             // x · sigmoid(x)
 Tensor gelu(In x);                             // x · Φ(x), by erf
-Tensor gelu_tanh(In x);                        // its approximation in GPT-2
 
 }  // namespace tessera

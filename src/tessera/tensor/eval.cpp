@@ -33,8 +33,10 @@ class ProgramCache {
  public:
   std::shared_ptr<Executor> get(const GraphFunction& function, DeviceContext& device) {
     const CompileOptions& o = compile_options();
+    const HostSpan span(Profile::Kind::trace, "find program");
     std::string key = structure_key(function) + to_string(device.device);
-    for (const bool bit : {o.simplify, o.match, o.rematerialize, o.fuse, o.kernel_ops}) {
+    for (const bool bit :
+         {o.simplify, o.match, o.rematerialize, o.recompute, o.fuse, o.kernel_ops}) {
       key.push_back(char('0' + bit));
     }
     const std::lock_guard lock(mutex_);
@@ -43,8 +45,8 @@ class ProgramCache {
       detail::count_replay();
       return it->second->second;
     }
-    auto executor = std::make_shared<Executor>(compile_graph(function, device.backend.target(), o),
-                                               device.exec);
+    auto executor = std::make_shared<Executor>(
+        compile_profiled(function, device.backend.target(), o), device.exec);
     detail::count_compilation();
     entries_.emplace_front(key, executor);
     index_[std::move(key)] = entries_.begin();
@@ -156,6 +158,7 @@ Value& VarState::writable_grad() {
 
 Captured capture(std::span<const Value> inputs, std::span<const Value> outputs,
                  std::span<const std::shared_ptr<VarState>> assigned) {
+  const HostSpan span(Profile::Kind::trace, "capture");
   Captured result;
   GraphFunction& f = result.function;
   f.externals.assign(inputs.begin(), inputs.end());

@@ -40,10 +40,15 @@ Tensor Random::take_counters(int64_t n) const {
   return offset;
 }
 
-// A draw of n elements uses up (n + 3) / 4 counters of four numbers each.
+// n numbers use up (n + 3) / 4 counters of four each.
+Random::Stream Random::take(int64_t n) const {
+  const Tensor offset = take_counters((n + 3) / 4);
+  return {key_.value(), offset};
+}
+
 Tensor Random::draw(const Shape& shape) const {
-  const Tensor offset = take_counters((numel(shape) + 3) / 4);
-  return Tensor(graph::uniform(key_.value().value(), offset.value(), shape));
+  const Stream stream = take(numel(shape));
+  return Tensor(graph::uniform(stream.key.value(), stream.offset.value(), shape));
 }
 
 Tensor Random::uniform(const Shape& shape, double low, double high) const {
@@ -118,11 +123,15 @@ Tensor Random::multinomial(const Tensor& weights, int64_t n, bool replacement) c
   return minimum(below, w.size(-1) - 1);  // weights that sum to nothing give the last class
 }
 
-Tensor Random::dropout(const Tensor& x, double probability) const {
+bool Random::drops(double probability) {
   if (!(probability >= 0 && probability < 1)) {
     fail("dropout: expected a probability from 0 to below 1, got ", probability);
   }
-  if (!is_training() || probability == 0) return x;
+  return is_training() && probability != 0;
+}
+
+Tensor Random::dropout(const Tensor& x, double probability) const {
+  if (!drops(probability)) return x;
   const Tensor scaled = cast(as_wide(x) * (1 / (1 - probability)), as_float(x).dtype());
   return where(bernoulli(x.shape(), 1 - probability), scaled, 0);
 }

@@ -24,6 +24,14 @@ class Random {
   // Zeroes elements with `probability` and scales the others up; the identity outside training.
   Tensor dropout(const Tensor& x, double probability) const;
 
+  // Where the next n numbers of uniform() come from, for an op that draws them itself.
+  struct Stream {
+    Tensor key, offset;  // 0-d i64
+  };
+  Stream take(int64_t n) const;
+  // Whether dropout does anything now; checks the probability.
+  static bool drops(double probability);
+
   const Var& key() const { return key_; }
   const Var& counter() const { return counter_; }
 

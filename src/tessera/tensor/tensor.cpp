@@ -21,6 +21,7 @@ namespace {
 Tensor on_device(DeviceContext& device, const Type& type, const void* data) {
   auto storage = make_storage(type, device);
   const int64_t bytes = byte_size(type);
+  const HostSpan span(Profile::Kind::transfer, "upload", bytes);
   if (bytes > 0) device.backend.upload(ref(storage->buffer), data, bytes, {});
   return Tensor(leaf_of(type, std::move(storage)));
 }
@@ -59,6 +60,7 @@ void Tensor::read_bytes(DType dtype_, void* to) const {
   const auto slot = value_slot(value_);
   const Buffer& buffer = read_slot(*slot);
   const int64_t bytes = byte_size(value_.type());
+  const HostSpan span(Profile::Kind::transfer, "download", bytes);
   if (bytes > 0) slot->storage->device->backend.download(to, ref(buffer), bytes, {});
 }
 
@@ -85,6 +87,7 @@ Tensor Tensor::detach() const {
   const Buffer& from = read_slot(*slot);
   DeviceContext& device = *slot->storage->device;
   auto storage = make_storage(type, device);
+  const HostSpan span(Profile::Kind::transfer, "copy", 2 * byte_size(type));
   device.backend.copy(ref(storage->buffer), ref(from), byte_size(type), {});
   return Tensor(leaf_of(type, std::move(storage)));
 }

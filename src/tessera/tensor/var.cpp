@@ -48,6 +48,7 @@ Var::Var(const Tensor& initial, std::string name, bool trainable)
   state_->self = state_;
   const Buffer& from = read_slot(*slot);
   const Buffer& to = state_->storage->buffer;
+  const HostSpan span(Profile::Kind::transfer, "copy", 2 * byte_size(state_->type));
   device.backend.copy(ref(to), ref(from), byte_size(state_->type), {});
 }
 
@@ -92,6 +93,7 @@ void Var::set_bytes(DType dtype, const void* data) const {
   }
   flush();
   const int64_t bytes = byte_size(state.type);
+  const HostSpan span(Profile::Kind::transfer, "upload", bytes);
   state.storage->device->backend.upload(ref(state.storage->buffer), data, bytes, {});
   commit(std::span(&state_, 1));
 }

@@ -5,20 +5,67 @@
 
 namespace tessera::cpu {
 
-inline constexpr int kMaxGemmRows = 16;
+inline constexpr int kMaxGemmRows = 12;
+inline constexpr int kMaxGemmVectors = 8;
+
+// c[i * c_step + j] (+)= Σ_p a(i, p) · b[p * b_step + j] for i in [0, rows), j in [0, width), p in
+// [0, k), each element in the order of p. `add`: to what c holds, else it is overwritten.
+template <class T>
+struct GemmTile {
+  int64_t k;
+  const T* a;
+  int64_t a_step;
+  const T* b;
+  int64_t b_step;
+  T* c;
+  int64_t c_step;
+  int64_t width;
+  bool add;
+  // Fetched meanwhile, because it is needed soon: the first `ahead_vectors` of k rows.
+  const T* ahead;
+  int64_t ahead_step;
+  int64_t ahead_vectors;
+};
+
+// A block of `count` lines, each of `length` elements, from_step apart.
+template <class T>
+struct GemmPack {
+  T* to;
+  const T* from;
+  int64_t from_step;
+  int64_t count, length;
+  int64_t tile;  // copies only: elements of a line that belong to one tile
+};
 
 template <class T>
 struct GemmLoops {
-  int rows, columns;  // of the largest tile: kernel[rows - 1] computes rows x columns
+  using Kernel = void (*)(const GemmTile<T>&);
 
-  // c[i * c_stride + j] (+)= Σ_k a[k * r + i] · b[k * b_stride + j] for i in [0, r), j in
-  // [0, columns), where r - 1 is the kernel's index. `add`: to what c holds, else it is
-  // overwritten.
-  void (*kernel[kMaxGemmRows])(int64_t k, const T* a, const T* b, int64_t b_stride, T* c,
-                               int64_t c_stride, bool add);
+  int rows, vectors;   // of the largest tile that packed operands are cut into
+  int lanes;           // of a vector
+  int columns;         // vectors * lanes
+  bool reads_exactly;  // kernels read b up to `width`; else to the end of its last vector
 
-  // c[j] = Σ_k a[k] · b[j * b_stride + k] for j in [0, n).
-  void (*dots)(int64_t n, int64_t k, const T* a, const T* b, int64_t b_stride, T* c);
+  // [rows - 1]: the most vectors a tile of so many rows may have.
+  int widest[kMaxGemmRows];
+
+  // [rows - 1][vectors - 1], for vectors up to `vectors` and for the widest; width in
+  // ((vectors - 1) * lanes, vectors * lanes].
+  Kernel by_columns[kMaxGemmRows][kMaxGemmVectors];  // a(i, p) = a[p * a_step + i]
+  Kernel by_rows[kMaxGemmRows][kMaxGemmVectors];     // a(i, p) = a[i * a_step + p]
+
+  // Tile by tile: to[l * columns + e] = from[l * from_step + e], zeros for e in [length, columns);
+  // the next tile lies count * columns further. Where `length` allows, whole tiles of `columns`
+  // elements are copied, although only the first `tile` of them count.
+  void (*copy_b)(const GemmPack<T>&);
+  // to[e * columns + l] = from[l * from_step + e], zeros for l in [count, columns).
+  void (*transpose_b)(const GemmPack<T>&);
+  // The same with steps of `rows` instead of `columns`, undefined instead of zeros.
+  void (*copy_a)(const GemmPack<T>&);
+  void (*transpose_a)(const GemmPack<T>&);
+
+  // c[i * c_step + j] = Σ_p a[i * a_step + p] · b[j * b_step + p] for i in [0, m), j in [0, width).
+  void (*dots)(int64_t m, const GemmTile<T>&);
 };
 
 struct GemmTable {

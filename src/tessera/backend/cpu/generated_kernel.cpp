@@ -15,6 +15,7 @@ namespace {
 
 // Values computed per thread and part: below this, waking a thread costs more than it saves.
 constexpr int64_t kWorthAThread = 32768;
+constexpr int64_t kPartsOfAThread = 8;
 
 // One launch: what all its threads share.
 class Launch {
@@ -49,7 +50,19 @@ class Launch {
     point_area_ = program_->point_bytes * capacity_;
     spare_area_ = 3 * 8 * std::max(capacity_, row_capacity_);
     const int64_t per_tile = tiling_.rows * tiling_.points * std::max(1, plan_.point_steps);
+    shared_.streams = outgrows_caches(plan_, domain_) && !works_in_place();
     tiles_worth_a_thread_ = std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, per_tile));
+  }
+
+  // An output in an input's memory: its lines are in the caches anyhow.
+  bool works_in_place() const {
+    const std::vector<IrOperand>& operands = plan_.ir.operands;
+    for (size_t out = 0; out < operands.size(); ++out) {
+      for (size_t in = 0; operands[out].is_output && in < operands.size(); ++in) {
+        if (!operands[in].is_output && operands_[in] == operands_[out]) return true;
+      }
+    }
+    return false;
   }
 
   // Layout of the launch's scratch: register addresses, uniform values, then row areas (one for the
@@ -107,10 +120,20 @@ class Launch {
     }
   }
 
+  // A thread that stays with neighbouring tiles finds what was fetched ahead of them; a few parts
+  // for each still even out their times.
   template <class Body>
   void parallel(int64_t tasks, int64_t grain, const Body& body) const {
-    if (tasks <= grain) return body(0, tasks);
-    thread_pool().parallel_for(tasks, grain, std::cref(body));
+    if (tasks <= grain) return run_part(body, 0, tasks);
+    const int64_t parts = kPartsOfAThread * (1 + thread_pool().workers());
+    auto part = [&](int64_t begin, int64_t end) { run_part(body, begin, end); };
+    thread_pool().parallel_for(tasks, std::max(grain, tasks / parts), std::cref(part));
+  }
+
+  template <class Body>
+  void run_part(const Body& body, int64_t begin, int64_t end) const {
+    body(begin, end);
+    if (shared_.streams) plan_.stream_fence();
   }
 
   Tile row_tile(int64_t block) const {
@@ -151,13 +174,18 @@ class Launch {
 
   static void run_whole_phase(const Workspace& work, const Phase& phase, const Tile& tile) {
     for (const Step& step : phase.rows) run_step(work, step, tile);
+    start_results(work, phase, tile.rows);
+    run_points(work, phase, tile, work.rows);
+  }
+
+  // Folds go into the state at `rows`.
+  static void run_points(const Workspace& work, const Phase& phase, const Tile& tile, char* rows) {
     for (const Step& step : phase.points) {
-      if (step.kind != IrKind::reduce) {
+      if (step.kind == IrKind::reduce) {
+        run_fold(work, step, tile, rows);
+      } else {
         run_step(work, step, tile);
-        continue;
       }
-      start_fold(work, step, tile.rows, work.rows);
-      run_fold(work, step, tile, work.rows);
     }
   }
 
@@ -191,13 +219,7 @@ class Launch {
     const int64_t last = std::min(tiling_.chunks, (segment + 1) * per_segment);
     for (int64_t chunk = segment * per_segment; chunk < last; ++chunk) {
       set_points(tile, chunk);
-      for (const Step& step : phase.points) {
-        if (step.kind == IrKind::reduce) {
-          run_fold(work, step, tile, part);
-        } else {
-          run_step(work, step, tile);
-        }
-      }
+      run_points(work, phase, tile, part);
     }
   }
 

@@ -11,9 +11,11 @@ namespace tessera::cpu {
 
 extern const LoopTable kLoops_baseline;
 extern const GemmTable kGemm_baseline;
+extern const AttentionTable kAttention_baseline;
 #if defined(__x86_64__)
 extern const LoopTable kLoops_avx2, kLoops_avx512;
 extern const GemmTable kGemm_avx2, kGemm_avx512;
+extern const AttentionTable kAttention_avx2, kAttention_avx512;
 #endif
 
 namespace {
@@ -23,13 +25,14 @@ struct IsaRow {
   std::string_view name;
   const LoopTable* loops;
   const GemmTable* gemms;
+  const AttentionTable* attentions;
 };
 
 constexpr IsaRow kRows[] = {
-    {Isa::baseline, "baseline", &kLoops_baseline, &kGemm_baseline},
+    {Isa::baseline, "baseline", &kLoops_baseline, &kGemm_baseline, &kAttention_baseline},
 #if defined(__x86_64__)
-    {Isa::avx2, "avx2", &kLoops_avx2, &kGemm_avx2},
-    {Isa::avx512, "avx512", &kLoops_avx512, &kGemm_avx512},
+    {Isa::avx2, "avx2", &kLoops_avx2, &kGemm_avx2, &kAttention_avx2},
+    {Isa::avx512, "avx512", &kLoops_avx512, &kGemm_avx512, &kAttention_avx512},
 #endif
 };
 
@@ -88,6 +91,7 @@ Isa choose_isa(const char* setting) {
 Isa isa() { return current().load()->isa; }
 const LoopTable& loops() { return *current().load()->loops; }
 const GemmTable& gemms() { return *current().load()->gemms; }
+const AttentionTable& attentions() { return *current().load()->attentions; }
 void set_isa(Isa isa) { current().store(&row(isa)); }
 
 }  // namespace tessera::cpu

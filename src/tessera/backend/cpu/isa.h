@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/backend/cpu/attention.h"
 #include "tessera/backend/cpu/gemm.h"
 #include "tessera/backend/cpu/loops.h"
 
@@ -25,6 +26,7 @@ Isa choose_isa(const char* setting);
 Isa isa();
 const LoopTable& loops();
 const GemmTable& gemms();
+const AttentionTable& attentions();
 
 // For tests: the instruction set of kernels compiled from here on. Not thread safe.
 void set_isa(Isa isa);

@@ -17,6 +17,51 @@ using ScalarLoop = void (*)(int64_t n, void* d, const void* a, const void* b, co
 // d[i] = a[i] converted.
 using CastLoop = void (*)(int64_t n, void* d, const void* a);
 
+// What a link of a chain does with the value v and its operand b.
+enum class LinkCode : uint8_t {
+  add,
+  sub,       // v - b
+  sub_from,  // b - v
+  mul,
+  div,       // v / b
+  div_into,  // b / v
+  max,       // maximum(v, b), whose operands NaN and 0 tell apart
+  max_from,  // maximum(b, v)
+  min,
+  min_from,
+  neg,
+  square,
+  call,          // loop(v), loop(v, b)
+  call_flipped,  // loop(b, v)
+  with_itself,   // loop(v, v)
+  round,         // cast(v)
+};
+
+struct Link {  // nothing is initialised: there are many, and few are used
+  LinkCode code;
+  bool scalar;          // the operand is a single value
+  const void* operand;  // null where there is none
+  void* keep;           // null, or where v goes after this link, beside being passed on
+  ScalarLoop loop;
+  CastLoop cast;
+};
+
+// Scalar functions of one floating type, each applied to the result of the one before: v starts as
+// from[i], passes through the links, and becomes to[i]. `to` may be an operand's memory; what a
+// link keeps may be the operand of a later one, and overlaps nothing else.
+struct Chain {
+  const void* from;
+  void* to;
+  const Link* links;
+  int count;
+  bool streams;  // write past the caches; `to` is then aligned to 64, and stream_fence follows
+  // Memory that is needed soon, as much of each as the chain's own: brought near while it computes.
+  static constexpr int kMostAhead = 4;
+  const char* ahead[kMostAhead];
+  int ahead_count;
+};
+using ChainLoop = void (*)(int64_t n, const Chain& chain);
+
 // d[i * d0 + j * d1] = s[i * s0 + j * s1] for i in [0, n0), j in [0, n1); strides in elements.
 struct Block {
   int64_t n0, n1, d0, d1, s0, s1;
@@ -62,8 +107,10 @@ struct LoopTable {
   ScalarLoop scalar[kScalarOpCount][kDTypeCount];  // by the type of the operands
   CastLoop cast[kDTypeCount][kDTypeCount];         // [from][to], compute types
   CastLoop round_f16, round_bf16;                  // f32 -> f32, rounded to the half type
-  MoveLoop load[kStorageCount];                    // memory -> register (halves become f32)
-  MoveLoop store[kStorageCount];                   // register -> memory
+  ChainLoop chain_f32, chain_f64;
+  void (*stream_fence)();         // orders what chains streamed before what follows
+  MoveLoop load[kStorageCount];   // memory -> register (halves become f32)
+  MoveLoop store[kStorageCount];  // register -> memory
   GatherLoop gather[kStorageCount];
   FoldLoop fold[kReduceCount][kDTypeCount];
   CombineLoop combine[kReduceCount][kDTypeCount];

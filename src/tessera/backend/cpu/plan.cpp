@@ -1,13 +1,13 @@
 #include "tessera/backend/cpu/plan.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "tessera/backend/cpu/chain.h"
 #include "tessera/backend/cpu/collapse.h"
+#include "tessera/backend/cpu/slots.h"
 
 namespace tessera::cpu {
 
@@ -80,6 +80,7 @@ class Planner {
     choose_order();
     plan_.whole = make_program(false);
     plan_.chunked = make_program(true);
+    choose_ahead(plan_);
     fill_helpers();
     return std::move(plan_);
   }
@@ -318,64 +319,38 @@ class Planner {
       if (p < phase_count_) phase.points = phase_points(p, done);
       program.phases.push_back(std::move(phase));
     }
+    join_steps(program, chunked);
     assign_point_slots(program, chunked);
     return program;
   }
 
-  // Linear scan: a slot is free again after the last step that reads it.
-  class Slots {
-   public:
-    explicit Slots(int& total) : total_(total) {}
-    int take(int size) {
-      std::vector<int>& free = free_[size_t(std::countr_zero(unsigned(size)))];
-      if (free.empty()) {
-        total_ += size;
-        return total_ - size;
+  // Each of the program's phases on its own where it computes again what it needs, else all as one.
+  void join_steps(Program& program, bool chunked) const {
+    std::vector<int> uses(size_t(count()), 0);
+    auto count_uses = [&](const Phase& phase) {
+      for (const Step& step : phase.points) {
+        for (int a : step.args) uses[size_t(std::max(a, 0))] += a >= 0;
       }
-      const int slot = free.back();
-      free.pop_back();
-      return slot;
+    };
+    if (!chunked) std::for_each(program.phases.begin(), program.phases.end(), count_uses);
+    for (Phase& phase : program.phases) {
+      if (chunked) std::fill(uses.begin(), uses.end(), 0);
+      if (chunked) count_uses(phase);
+      phase.points = join_chains(plan_, loops_, phase.points, uses);
     }
-    void give(int slot, int size) {
-      free_[size_t(std::countr_zero(unsigned(size)))].push_back(slot);
-    }
-
-   private:
-    int& total_;
-    std::array<std::vector<int>, 4> free_;
-  };
+  }
 
   void assign_point_slots(Program& program, bool chunked) const {
     std::vector<Step*> sequence;
     for (Phase& phase : program.phases) {
-      for (Step& step : phase.points) sequence.push_back(&step);
-      if (chunked) assign_sequence(program, sequence);
-      if (chunked) sequence.clear();
-    }
-    if (!chunked) assign_sequence(program, sequence);
-  }
-
-  void assign_sequence(Program& program, const std::vector<Step*>& sequence) const {
-    std::vector<int> last_use(size_t(count()), -1), slot(size_t(count()), -1);
-    for (int s = 0; s < int(sequence.size()); ++s) {
-      for (int a : sequence[size_t(s)]->args) {
-        if (a >= 0) last_use[size_t(a)] = s;
+      for (Step& step : phase.points) {
+        sequence.push_back(&step);
+        program.written_bytes += written_bytes(plan_, step);
       }
+      if (!chunked && &phase != &program.phases.back()) continue;
+      program.point_bytes = std::max(program.point_bytes, assign_slots(plan_, sequence));
+      sequence.clear();
     }
-    int bytes = 0;
-    Slots slots(bytes);
-    for (int s = 0; s < int(sequence.size()); ++s) {
-      Step& step = *sequence[size_t(s)];
-      const bool defines = step.kind != IrKind::store && step.kind != IrKind::reduce;
-      if (defines) step.slot = slot[size_t(step.reg)] = slots.take(step.size);
-      for (int k = 0; k < 3; ++k) {
-        const int a = step.args[k];
-        const bool repeated = std::find(step.args, step.args + k, a) != step.args + k;
-        if (a < 0 || repeated || slot[size_t(a)] < 0 || last_use[size_t(a)] != s) continue;
-        slots.give(slot[size_t(a)], plan_.registers[size_t(a)].size);
-      }
-    }
-    program.point_bytes = std::max(program.point_bytes, bytes);
   }
 
   void fill_helpers() {
@@ -383,6 +358,7 @@ class Planner {
     plan_.spread[4] = loops_.load[int(Storage::bytes4)];
     plan_.spread[8] = loops_.load[int(Storage::bytes8)];
     plan_.find_outside = loops_.find_outside;
+    plan_.stream_fence = loops_.stream_fence;
     plan_.iota = loops_.iota;
   }
 

@@ -39,6 +39,17 @@ struct Access {
   GatherLoop gather = nullptr;
 };
 
+// A link of a chain before it has addresses: registers instead.
+struct PlannedLink {
+  LinkCode code = LinkCode::call;
+  int reg = -1;  // what it computes
+  int arg = -1;  // its operand beside the value passed on
+  ScalarLoop loop = nullptr;
+  CastLoop cast = nullptr;
+  bool keeps = false;  // others read it, too: it is written to its slot
+  int slot = -1;
+};
+
 struct Step {
   IrKind kind = IrKind::constant;
   Level level = Level::point;
@@ -54,6 +65,11 @@ struct Step {
   CombineLoop combine = nullptr;
   int where_slot = -1;    // argmax: of its result; slot then holds the values
   uint64_t identity = 0;  // of the fold, in the register's own representation
+  // A chain: args[0] passes through the links, and the last one's result is reg.
+  std::vector<PlannedLink> links;
+  ChainLoop chain = nullptr;
+  bool looks_ahead = false;
+  int direct = -1;  // the store's access whose memory may take the result, instead of the slot
 };
 
 struct Register {
@@ -72,6 +88,7 @@ struct Phase {
 struct Program {
   std::vector<Phase> phases;  // the last one has only rows: what follows the last reduction
   int point_bytes = 0;        // of all slots, per point
+  int written_bytes = 0;      // per point, by all steps together; loads in place write nothing
 };
 
 struct Plan {
@@ -82,12 +99,14 @@ struct Plan {
   bool transposes = false;  // a map that reads or writes columns as well as rows
   std::vector<Register> registers;
   std::vector<Access> accesses;
+  std::vector<int> ahead;  // accesses of points whose memory a chain may bring near beforehand
   std::vector<Step> once;  // the uniform steps
   Program whole, chunked;
   int row_bytes = 0;        // of all row slots, per row
   int point_steps = 0;      // a measure of the work per point
   MoveLoop spread[9] = {};  // by size in bytes: register to register
   int64_t (*find_outside)(int64_t, const int64_t*, int64_t) = nullptr;
+  void (*stream_fence)() = nullptr;
   void (*iota)(int64_t*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t) = nullptr;
 };
 

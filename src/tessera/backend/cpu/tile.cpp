@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tessera/backend/cpu/access.h"
+#include "tessera/backend/cpu/chain.h"
 
 namespace tessera::cpu {
 
@@ -41,40 +42,148 @@ char* destination(const Workspace& work, const Step& step) {
   return reg;  // a uniform register keeps its place
 }
 
+char* state_of(const Workspace& work, int slot, char* rows) {
+  return rows + slot * work.row_capacity;
+}
+
 struct Argument {
   const char* at = nullptr;
   int64_t slow_bytes = 0;
+  bool scalar = false;
+};
+
+// Operands of a step, bound to a tile: whether one call serves the whole of it, or each of its runs
+// along the fast side takes one.
+class Arguments {
+ public:
+  Arguments(const Workspace& work, Level level, const Tile& tile)
+      : work_(work), level_(level), tile_(tile), one_run_(tile.slow() == 1) {}
+
+  bool by_rows() const { return by_rows_; }
+
+  Argument bind(int reg) {
+    const Register& r = work_.plan->registers[size_t(reg)];
+    const char* at = work_.registers[reg];
+    if (r.level == level_) return {at, tile_.fast() * r.size, false};
+    if (r.level == Level::uniform) return {at, 0, true};
+    if (one_run_ || tile_.fast() >= kLongRun) {
+      by_rows_ = by_rows_ || !one_run_;
+      return {at, tile_.inner_fast ? r.size : 0, tile_.inner_fast};
+    }
+    return {spread(work_, reg, tile_, spreads_++), tile_.fast() * r.size, false};
+  }
+
+ private:
+  const Workspace& work_;
+  Level level_;
+  const Tile& tile_;
+  bool one_run_;
+  bool by_rows_ = false;
+  int spreads_ = 0;
 };
 
 void run_scalar(const Workspace& work, const Step& step, const Tile& tile) {
   char* to = destination(work, step);
   Argument args[3];
+  Arguments arguments(work, step.level, tile);
   unsigned scalars = 0;
-  bool by_rows = false;
-  const bool one_run = tile.slow() == 1;
   for (int k = 0; k < step.arity; ++k) {
-    const Register& reg = work.plan->registers[size_t(step.args[k])];
-    args[k].at = work.registers[step.args[k]];
-    if (reg.level == step.level) {
-      args[k].slow_bytes = tile.fast() * reg.size;
-    } else if (reg.level == Level::uniform) {
-      scalars |= 1u << k;
-    } else if (one_run || tile.fast() >= kLongRun) {
-      by_rows = by_rows || !one_run;
-      args[k].slow_bytes = tile.inner_fast ? reg.size : 0;
-      if (tile.inner_fast) scalars |= 1u << k;
-    } else {
-      args[k].at = spread(work, step.args[k], tile, k);
-      args[k].slow_bytes = tile.fast() * reg.size;
-    }
+    args[k] = arguments.bind(step.args[k]);
+    if (args[k].scalar) scalars |= 1u << k;
   }
-  if (!by_rows) {
+  if (!arguments.by_rows()) {
     return step.scalar(tile.count(), to, args[0].at, args[1].at, args[2].at, scalars);
   }
   for (int64_t i = 0; i < tile.slow(); ++i) {
     step.scalar(tile.fast(), to, args[0].at, args[1].at, args[2].at, scalars);
     to += tile.fast() * step.size;
     for (Argument& arg : args) arg.at += arg.slow_bytes;
+  }
+}
+
+// The links of a chain with the addresses of a tile.
+struct BoundChain {
+  Chain chain;
+  Link links[kMostLinks];
+  int64_t slow_bytes[kMostLinks];  // of the operands, from run to run
+};
+
+void bind_links(const Workspace& work, const Step& step, Arguments& arguments, BoundChain& bound) {
+  const Argument from = arguments.bind(step.args[0]);
+  Chain& chain = bound.chain;
+  chain.from = from.at;
+  chain.links = bound.links;
+  chain.count = int(step.links.size());
+  chain.streams = false;
+  chain.ahead_count = 0;
+  for (int k = 0; k < chain.count; ++k) {
+    const PlannedLink& link = step.links[size_t(k)];
+    const Argument arg = link.arg >= 0 ? arguments.bind(link.arg) : Argument{};
+    bound.slow_bytes[k] = arg.slow_bytes;
+    bound.links[k] = {link.code, arg.scalar, arg.at, nullptr, link.loop, link.cast};
+    if (!link.keeps) continue;
+    work.registers[link.reg] = work.points + link.slot * work.capacity;
+    bound.links[k].keep = work.registers[link.reg];
+  }
+}
+
+// What this tile writes at its end, and what the next one reads at its start.
+void look_ahead(const Workspace& work, const Tile& tile, Chain& chain) {
+  Tile next = tile;
+  next.row0 += tile.rows;
+  const bool last = next.row0 + next.rows > work.domain->outer_count;
+  for (const int i : work.plan->ahead) {
+    const Access& access = work.plan->accesses[size_t(i)];
+    const bool writes = work.plan->ir.operands[size_t(access.operand)].is_output;
+    if (last && !writes) continue;
+    const char* at = find_in_place(work, access, writes ? tile : next);
+    if (at != nullptr) chain.ahead[chain.ahead_count++] = at;
+  }
+}
+
+// Where a chain's result goes: its slot, or the memory where a store would put it.
+void bind_result(const Workspace& work, const Step& step, const Tile& tile, bool by_rows,
+                 Chain& chain) {
+  char* to = destination(work, step);
+  chain.to = to;
+  if (step.direct < 0) return;
+  const char* in_place = find_in_place(work, work.plan->accesses[size_t(step.direct)], tile);
+  if (in_place == nullptr) return;
+  work.registers[step.reg] = to = const_cast<char*>(in_place);
+  const bool aligned = reinterpret_cast<uintptr_t>(to) % 64 == 0;
+  const bool each_row = !by_rows || tile.fast() * step.size % 64 == 0;
+  chain.streams = work.streams && aligned && each_row;
+  chain.to = to;
+}
+
+void advance(const void*& at, int64_t bytes) { at = static_cast<const char*>(at) + bytes; }
+void advance(void*& at, int64_t bytes) {
+  if (at != nullptr) at = static_cast<char*>(at) + bytes;
+}
+
+// From one run to the next.
+void advance(BoundChain& bound, int64_t bytes) {
+  Chain& chain = bound.chain;
+  advance(chain.from, bytes);
+  advance(chain.to, bytes);
+  for (int k = 0; k < chain.ahead_count; ++k) chain.ahead[k] += bytes;
+  for (int k = 0; k < chain.count; ++k) {
+    advance(bound.links[k].operand, bound.slow_bytes[k]);
+    advance(bound.links[k].keep, bytes);
+  }
+}
+
+void run_chain(const Workspace& work, const Step& step, const Tile& tile) {
+  BoundChain bound;
+  Arguments arguments(work, Level::point, tile);
+  bind_links(work, step, arguments, bound);
+  Chain& chain = bound.chain;
+  bind_result(work, step, tile, arguments.by_rows(), chain);
+  if (step.looks_ahead) look_ahead(work, tile, chain);
+  if (!arguments.by_rows()) return step.chain(tile.count(), chain);
+  for (int64_t i = 0; i < tile.slow(); ++i) {
+    step.chain(tile.fast(), chain);
+    advance(bound, tile.fast() * step.size);
   }
 }
 
@@ -98,9 +207,13 @@ void run_store(const Workspace& work, const Step& step, const Tile& tile) {
   const Register& value = work.plan->registers[size_t(step.args[0])];
   // Inside a row-level tile a row register is what a point register is elsewhere.
   const Level level = value.level == step.level ? Level::point : value.level;
+  const Access& access = work.plan->accesses[size_t(step.access)];
+  // A chain may have written it there.
+  const bool placed = level == Level::point && step.level == Level::point &&
+                      work.registers[step.args[0]] == find_in_place(work, access, tile);
+  if (placed) return;
   const RegisterStrides s = register_strides(level, tile);
-  store_tile(work, work.plan->accesses[size_t(step.access)], tile, work.registers[step.args[0]],
-             value.size, s.slow, s.fast);
+  store_tile(work, access, tile, work.registers[step.args[0]], value.size, s.slow, s.fast);
 }
 
 void run_load(const Workspace& work, const Step& step, const Tile& tile) {
@@ -125,10 +238,6 @@ void run_load(const Workspace& work, const Step& step, const Tile& tile) {
   load_tile(work, access, tile, to, step.size, regs);
 }
 
-char* state_of(const Workspace& work, int slot, char* rows) {
-  return rows + slot * work.row_capacity;
-}
-
 }  // namespace
 
 void run_step(const Workspace& work, const Step& step, const Tile& whole) {
@@ -140,7 +249,8 @@ void run_step(const Workspace& work, const Step& step, const Tile& whole) {
       return index_tile(work, work.plan->accesses[size_t(step.access)], tile,
                         reinterpret_cast<int64_t*>(destination(work, step)));
     case IrKind::load: return run_load(work, step, tile);
-    case IrKind::scalar: return run_scalar(work, step, tile);
+    case IrKind::scalar:
+      return step.links.empty() ? run_scalar(work, step, tile) : run_chain(work, step, tile);
     case IrKind::cast: return run_cast(work, step, tile);
     case IrKind::store: return run_store(work, step, tile);
     case IrKind::reduce: TESSERA_ASSERT(!"a reduce is run by run_fold");

@@ -36,6 +36,7 @@ struct Workspace {
   char* rows;
   char* spare;  // 3 * 8 * max(capacity, row_capacity) bytes
   int64_t capacity, row_capacity;
+  bool streams;  // results go past the caches
 };
 
 // Any step but a reduce. Throws Error for an index out of range.

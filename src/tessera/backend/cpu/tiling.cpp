@@ -13,13 +13,27 @@ constexpr int64_t kFewestColumns = 32;  // fewer waste most of each cache line
 constexpr int64_t kColumnTile = 16384;  // points of a tile that holds whole columns
 constexpr int64_t kMostSegments = 64;
 
+// A usual last-level cache. Not what sysconf says: that is the sum over a machine of which this
+// process may have two cores.
+constexpr int64_t kCache = int64_t(32) << 20;
+
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A tile's registers should stay in the first-level cache, and its points outweigh the calls.
-int64_t tile_points(const Program& program) {
-  if (program.point_bytes <= 24) return 2048;
-  return program.point_bytes <= 64 ? 1024 : 512;
+// What a tile writes should stay in the first-level cache, and its points outweigh the calls.
+int64_t tile_points(int bytes) {
+  if (bytes <= 24) return 2048;
+  return bytes <= 64 ? 1024 : 512;
 }
+
+int64_t tile_points(const Program& program) {
+  const int bytes = std::min(program.point_bytes, program.written_bytes);
+  if (bytes == 0) return 8192;
+  return bytes <= 8 ? 4096 : tile_points(bytes);
+}
+
+// Of a tile that is a part of what is folded: sums are the more accurate the more of them are added
+// up side by side.
+int64_t chunk_points(const Program& program) { return tile_points(program.point_bytes); }
 
 void cut_map(const Plan& plan, const Domain& domain, Tiling& t) {
   const int64_t budget = tile_points(plan.chunked);
@@ -30,7 +44,7 @@ void cut_map(const Plan& plan, const Domain& domain, Tiling& t) {
 
 void cut_rows(const Plan& plan, const Domain& domain, Tiling& t) {
   t.whole = domain.inner_count <= kLongestRow;
-  t.points = t.whole ? domain.inner_count : tile_points(plan.chunked);
+  t.points = t.whole ? domain.inner_count : chunk_points(plan.chunked);
   const int64_t budget = tile_points(plan.whole);
   t.rows = t.whole ? std::max<int64_t>(1, budget / std::max<int64_t>(1, t.points)) : 1;
 }
@@ -39,7 +53,7 @@ void cut_columns(const Plan& plan, const Domain& domain, Tiling& t) {
   const int64_t columns = std::min(domain.outer_count, kColumns);
   const int64_t room = kColumnTile / std::max<int64_t>(1, domain.inner_count);
   const bool one_phase = plan.chunked.phases.size() <= 2;
-  const int64_t chunk = std::max<int64_t>(4, 2 * tile_points(plan.chunked) / columns);
+  const int64_t chunk = std::max<int64_t>(4, 2 * chunk_points(plan.chunked) / columns);
   t.whole = domain.inner_count <= chunk ||
             (!one_phase && room >= std::min(kFewestColumns, domain.outer_count));
   t.rows = t.whole ? std::min(columns, std::max<int64_t>(1, room)) : columns;
@@ -76,6 +90,16 @@ Tiling choose_tiling(const Plan& plan, const Domain& domain) {
   t.segment = std::max<int64_t>(16, even) * t.points;
   t.segments = t.whole ? 1 : divide_up(domain.inner_count, t.segment);
   return t;
+}
+
+bool outgrows_caches(const Plan& plan, const Domain& domain) {
+  const int64_t points = domain.outer_count * domain.inner_count;
+  for (const Phase& phase : plan.chunked.phases) {
+    for (const Step& step : phase.points) {
+      if (step.direct >= 0) return points * step.size > kCache;
+    }
+  }
+  return false;
 }
 
 }  // namespace tessera::cpu

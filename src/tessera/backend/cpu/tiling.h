@@ -17,4 +17,7 @@ Domain make_domain(const Plan& plan, int64_t extent0);
 
 Tiling choose_tiling(const Plan& plan, const Domain& domain);
 
+// Whether the results are so many that none would still be in a cache when somebody reads them.
+bool outgrows_caches(const Plan& plan, const Domain& domain);
+
 }  // namespace tessera::cpu

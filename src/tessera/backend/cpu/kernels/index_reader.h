@@ -23,6 +23,11 @@ class IndexReader {
     }
   }
 
+  // The view's first element where indices are i64, else null.
+  const int64_t* plain(const char* base) const {
+    return dtype_ == DType::i64 ? reinterpret_cast<const int64_t*>(base) + offset_ : nullptr;
+  }
+
  private:
   template <class T>
   int64_t typed(const char* base, int64_t at) const {

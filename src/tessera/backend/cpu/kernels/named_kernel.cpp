@@ -16,6 +16,8 @@ constexpr NamedKernelRow kRows[] = {
     {"scatter_add", 4, make_scatter_add},
     {"scatter", 4, make_scatter},
     {"update_slice", 4, make_update_slice},
+    {"attention", -1, make_attention},
+    {"attention_backward", -1, make_attention_backward},
     {"copy", 2, make_copy},
     {"custom", -1, make_custom},
 };

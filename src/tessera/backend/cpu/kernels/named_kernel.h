@@ -37,6 +37,8 @@ std::unique_ptr<NamedKernel> make_topk(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_scatter_add(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_scatter(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_update_slice(const KernelCall& call);
+std::unique_ptr<NamedKernel> make_attention(const KernelCall& call);
+std::unique_ptr<NamedKernel> make_attention_backward(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_copy(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_custom(const KernelCall& call);
 

@@ -20,14 +20,27 @@ struct Product {
   int64_t c_row, c_column;
 };
 
+// The same as c^T = b^T a^T.
+Product transposed(const Product& product);
+
 // Floating types: packed and blocked; f16 and bf16 accumulate in f32.
 void multiply_floats(const Product& product);
+
+// bf16 by the processor's instructions for it, accumulated in f32; returns whether there are any
+// and the product is worth packing for them.
+bool multiply_bf16(const Product& product);
 
 // Integer types; they wrap.
 void multiply_integers(const Product& product);
 
-// oneDNN, when it was found and takes the operands as they lie: returns whether it did the work.
+// oneDNN, when it is asked for, was found and takes the operands as they lie: returns whether it
+// did the work.
 bool multiply_with_onednn(const Product& product);
+
+// Who computes f32 products: `automatic` follows TESSERA_ONEDNN. For tests and measurements; not
+// thread safe.
+enum class ProductLibrary { automatic, own, onednn };
+void set_product_library(ProductLibrary library);
 
 // "2.6.3" and the like, or why it is not in use; one sentence for Target::description.
 const char* onednn_status();

@@ -1,12 +1,12 @@
-// Blocked matrix product. b is packed into panels of `columns` columns, shared by all threads; each
-// task packs its rows of a. A panel of b stays in the first-level cache while the rows of a pass
-// by. Each element of c is summed over k in one fixed order, whatever the blocks and threads.
+// Blocked matrix product. c is cut into tasks that share nothing: each packs what it needs of a and
+// b. Each element of c is summed over k in one fixed order, whatever the tasks and threads.
 #include <algorithm>
 #include <cstring>
 #include <functional>
 
 #include "tessera/backend/cpu/isa.h"
 #include "tessera/backend/cpu/kernels/product.h"
+#include "tessera/backend/cpu/kernels/product_blocks.h"
 #include "tessera/backend/cpu/scratch.h"
 #include "tessera/base/thread_pool.h"
 
@@ -14,20 +14,37 @@ namespace tessera::cpu {
 
 namespace {
 
-constexpr int64_t kDepth = 256;             // of a packed block, along k
-constexpr int64_t kBlockRows = 144;         // of a, per task; a multiple of all kernels' rows
-constexpr int64_t kBlockColumns = 3072;     // of b, packed at once
-constexpr int64_t kWorthAThread = 1 << 17;  // multiplications
-constexpr int64_t kFewRows = 12;            // up to here, dot products beat packing
+// Where the ways of computing cross over (bench/gemm.cpp).
+constexpr int64_t kFewTiles = 6;           // of rows: up to here, b is read where it lies
+constexpr int64_t kFewPanels = 4;          // of columns, side by side: the same
+constexpr int64_t kFarDepth = 16;          // of blocks of such a b that no cache holds, if a is
+constexpr int64_t kFarDepthOfTiles = 128;  // one tile high, or more
+constexpr int64_t kStreamedRows = 2;    // up to here, the hardware fetches ahead better than we do,
+constexpr int64_t kStreamedDepth = 8;   // from as many rows of b as it can follow
+constexpr int64_t kFewColumns = 256;    // up to here, a is read where it lies
+constexpr int64_t kFewDotRows = 64;     // up to here, dot products beat packing a transposed b
+constexpr int64_t kWorthDots = 64;      // terms of a dot product
+constexpr int64_t kWorthSwapping = 32;  // terms of a sum, where c^T = b^T a^T has better tiles
+constexpr int64_t kPiece = 512;         // rows and columns of sums that are converted at once
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+struct Region {  // of c
+  int64_t row, rows, column, columns;
+};
 
-template <class F>
-void parallel(int64_t tasks, int64_t work, const F& body) {
-  const int64_t grain = std::max<int64_t>(1, tasks * kWorthAThread / std::max<int64_t>(1, work));
-  if (tasks <= grain) return body(0, tasks);
-  thread_pool().parallel_for(tasks, grain, std::cref(body));
-}
+template <class T>
+struct Output {
+  T* at;  // a region's element (0, 0)
+  int64_t step;
+};
+
+// Rows of a as the kernels take them.
+template <class T>
+struct Left {
+  const T* at;
+  int64_t step;       // GemmTile::a_step
+  int64_t tile_step;  // from a tile's first element to the next one's
+  bool by_rows;
+};
 
 template <class T>
 class FloatProduct {
@@ -38,197 +55,313 @@ class FloatProduct {
         load_(cpu::loops().load[int(storage)]),
         store_(cpu::loops().store[int(storage)]),
         size_(size_of(p.dtype)),
-        plain_(storage == Storage::bytes4 || storage == Storage::bytes8) {}
+        plain_(storage == Storage::bytes4 || storage == Storage::bytes8) {
+    if (p_.n <= loops_.lanes && p_.m > p_.n && p_.k >= kWorthSwapping) p_ = transposed(p_);
+    if (p_.m == 1) p_.a_row = 1;
+    if (p_.k == 1) p_.a_column = p_.b_row = 1;
+    if (p_.n == 1) p_.b_column = 1;
+  }
 
   void run() {
     if (p_.m == 0 || p_.n == 0) return;
     if (p_.k == 0) return clear();
-    const bool few_rows = p_.m <= kFewRows;
-    if (plain_ && few_rows && p_.b_row == 1 && p_.b_column != 1) return run_dots();
-    if (plain_ && p_.b_column == 1 && p_.m <= 3 * loops_.rows) return run_direct();
-    run_packed();
+    const ProductShape s = shape();
+    const int64_t parts = depth_parts(s);
+    if (parts > 1) return run_depth_parts(parts);
+    plan(s);
+    const Grid grid = choose_grid(s, 1 + thread_pool().workers());
+    auto task = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = i % grid.row_parts * grid.rows;
+        const int64_t column = i / grid.row_parts * grid.columns;
+        run_region(
+            {row, std::min(grid.rows, p_.m - row), column, std::min(grid.columns, p_.n - column)});
+      }
+    };
+    const int64_t tasks = grid.row_parts * grid.column_parts;
+    if (tasks == 1) return task(0, 1);
+    thread_pool().parallel_for(tasks, 1, std::cref(task));
   }
 
  private:
-  int64_t work() const { return p_.m * p_.n * p_.k; }
+  ProductShape shape() const {
+    return {p_.m, p_.n, p_.k, loops_.rows, loops_.columns, int64_t(sizeof(T))};
+  }
+
+  // A function of the product's shape and strides: it decides how elements are summed.
+  void plan(const ProductShape& s) {
+    blocks_ = choose_blocks(s);
+    dots_ = plain_ && p_.b_row == 1 && (p_.b_column != 1 || p_.n == 1) && p_.m <= kFewDotRows &&
+            p_.k >= std::max(kWorthDots, 8 * p_.m);
+    const bool short_rows = p_.b_row > 0 && p_.b_row <= kFewPanels * loops_.columns;
+    direct_b_ = plain_ && p_.b_column == 1 && (p_.m <= kFewTiles * loops_.rows || short_rows);
+    const int64_t b_bytes = p_.k * p_.n * size_, cache = cache_sizes().second;
+    far_b_ = direct_b_ && !short_rows && b_bytes > 4 * cache;
+    if (far_b_ && p_.m <= kStreamedRows) {
+      blocks_.depth = std::min(kStreamedDepth, blocks_.depth);
+    } else if (far_b_ && b_bytes > 16 * cache) {
+      blocks_.depth = std::min(p_.m <= loops_.rows ? kFarDepth : kFarDepthOfTiles, blocks_.depth);
+    }
+    direct_c_ = plain_ && p_.c_column == 1;
+    // Rows that lie half a page apart, or a multiple, would push each other out of the first-level
+    // cache.
+    const bool evicting = p_.m > 4 && p_.a_row * size_ % 2048 == 0;
+    direct_rows_ = plain_ && p_.a_column == 1 && p_.n <= kFewColumns && !evicting;
+    direct_columns_ = plain_ && p_.a_row == 1 && p_.n <= kFewColumns;
+  }
+
+  const T* a_at(int64_t i, int64_t k) const {
+    return reinterpret_cast<const T*>(p_.a) + i * p_.a_row + k * p_.a_column;
+  }
   const T* b_at(int64_t k, int64_t j) const {
     return reinterpret_cast<const T*>(p_.b) + k * p_.b_row + j * p_.b_column;
   }
-  const char* a_at(int64_t i, int64_t k) const {
-    return p_.a + (i * p_.a_row + k * p_.a_column) * size_;
-  }
-  // c can be written by the kernels themselves.
-  bool direct_c() const { return plain_ && p_.c_column == 1; }
+  char* c_at(int64_t i, int64_t j) const { return p_.c + (i * p_.c_row + j * p_.c_column) * size_; }
 
   void clear() {
     const T zero = 0;
     store_(p_.c, &zero, {p_.m, p_.n, p_.c_row, p_.c_column, 0, 0});
   }
 
-  void store_rows(const T* from, int64_t stride, int64_t row, int64_t rows, int64_t column,
-                  int64_t columns) {
-    store_(p_.c + (row * p_.c_row + column * p_.c_column) * size_, from,
-           {rows, columns, p_.c_row, p_.c_column, stride, 1});
+  // Few tiles and a large k: partial sums over parts of k, added up in their order.
+  void run_depth_parts(int64_t parts) {
+    const int64_t size = p_.m * p_.n;
+    T* sums = reinterpret_cast<T*>(scratch(Scratch::launch, parts * size * int64_t(sizeof(T))));
+    auto task = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = p_.k * i / parts, last = p_.k * (i + 1) / parts;
+        FloatProduct part = *this;
+        part.p_.k = last - first;
+        part.p_.a += first * p_.a_column * size_;
+        part.p_.b += first * p_.b_row * size_;
+        part.plan(part.shape());
+        part.sum_region({0, p_.m, 0, p_.n}, {sums + i * size, p_.n});
+      }
+    };
+    thread_pool().parallel_for(parts, 1, std::cref(task));
+    for (int64_t i = 1; i < parts; ++i) {
+      for (int64_t j = 0; j < size; ++j) sums[j] += sums[i * size + j];
+    }
+    store_(p_.c, sums, {p_.m, p_.n, p_.c_row, p_.c_column, p_.n, 1});
   }
 
-  // Rows [row, row + rows) of a, k in [k0, k0 + depth), as [depth][rows].
-  void pack_a(T* to, int64_t row, int64_t rows, int64_t k0, int64_t depth) const {
-    load_(to, a_at(row, k0), {depth, rows, rows, 1, p_.a_column, p_.a_row});
+  // By kernels that write c, or in pieces whose sums are converted.
+  void run_region(const Region& region) const {
+    if (direct_c_) {
+      return sum_region(region, {reinterpret_cast<T*>(c_at(region.row, region.column)), p_.c_row});
+    }
+    for (int64_t j = 0; j < region.columns; j += kPiece) {
+      for (int64_t i = 0; i < region.rows; i += kPiece) {
+        const Region piece = {region.row + i, std::min(kPiece, region.rows - i), region.column + j,
+                              std::min(kPiece, region.columns - j)};
+        T* sums = room(piece).c;
+        sum_region(piece, {sums, piece.columns});
+        store_(c_at(piece.row, piece.column), sums,
+               {piece.rows, piece.columns, p_.c_row, p_.c_column, piece.columns, 1});
+      }
+    }
   }
 
-  // Up to `columns` columns of b from `column` on, as [depth][columns], padded with zeros.
+  void sum_region(const Region& region, const Output<T>& out) const {
+    if (dots_) return sum_dots(region, out);
+    if (direct_b_) return sum_direct(region, out);
+    sum_packed(region, out);
+  }
+
+  // This thread's memory for the packed operands of a region, and for its sums.
+  struct Room {
+    T *a, *b, *c;
+  };
+  Room room(const Region& r) const {
+    const int64_t rows = direct_b_ ? r.rows : std::min(r.rows, blocks_.rows);
+    const int64_t columns = direct_b_ ? 1 : std::min(r.columns, blocks_.columns);
+    // A tile of even height leaves rows of its memory unused: hence one tile more.
+    const int64_t a =
+        dots_ ? r.rows * p_.k : (round_up(rows, loops_.rows) + loops_.rows) * blocks_.depth;
+    const int64_t b = dots_ ? 0 : round_up(columns, loops_.columns) * blocks_.depth;
+    const int64_t c = direct_c_ ? 0 : r.rows * r.columns;
+    auto bytes = [](int64_t count) { return padded(count * int64_t(sizeof(T))); };
+    char* at = scratch(Scratch::tile, bytes(a) + bytes(b) + bytes(c));
+    return {reinterpret_cast<T*>(at), reinterpret_cast<T*>(at + bytes(a)),
+            reinterpret_cast<T*>(at + bytes(a) + bytes(b))};
+  }
+
+  // Both operands contiguous along k.
+  void sum_dots(const Region& r, const Output<T>& out) const {
+    GemmTile<T> tile = {};
+    tile.k = p_.k;
+    tile.a = a_at(r.row, 0);
+    tile.a_step = p_.a_row;
+    tile.b = b_at(0, r.column);
+    tile.b_step = p_.b_column;
+    tile.c = out.at;
+    tile.c_step = out.step;
+    tile.width = r.columns;
+    if (p_.a_column != 1) {
+      T* packed = room(r).a;
+      load_(packed, tile.a, {r.rows, p_.k, p_.k, 1, p_.a_row, p_.a_column});
+      tile.a = packed;
+      tile.a_step = p_.k;
+    }
+    loops_.dots(r.rows, tile);
+  }
+
+  // b is used where it lies; one that no cache holds, in strips whose sums stay in the first-level
+  // cache while b's rows stream by.
+  void sum_direct(const Region& r, const Output<T>& out) const {
+    const Room memory = room(r);
+    const int64_t near = cache_sizes().first / 2 / (r.rows * int64_t(sizeof(T)));
+    const int64_t strip =
+        far_b_ && p_.m > kStreamedRows
+            ? round_up(std::max<int64_t>(near, 16 * loops_.columns), loops_.columns)
+            : r.columns;
+    for (int64_t j = 0; j < r.columns; j += strip) {
+      for (int64_t k0 = 0; k0 < p_.k; k0 += blocks_.depth) {
+        sum_strip({r.row, r.rows, r.column + j, std::min(strip, r.columns - j)}, k0, memory,
+                  {out.at + j, out.step});
+      }
+    }
+  }
+
+  void sum_strip(const Region& r, int64_t k0, const Room& memory, const Output<T>& out) const {
+    GemmTile<T> tile = {};
+    tile.k = std::min(blocks_.depth, p_.k - k0);
+    tile.add = k0 > 0;
+    tile.c_step = out.step;
+    tile.ahead_step = p_.b_row;
+    const Left<T> left = left_panels(memory.a, r.row, r.rows, k0, tile.k);
+    for (int64_t j = 0; j < r.columns; j += tile.width) {
+      tile.width = direct_width(r.rows, r.columns - j);
+      tile.c = out.at + j;
+      tile.b = b_at(k0, r.column + j);
+      tile.b_step = p_.b_row;
+      tile.ahead = far_b_ && p_.m > kStreamedRows ? tile.b + tile.width : nullptr;
+      if (tile.width % loops_.lanes != 0 && !loops_.reads_exactly) {
+        pack_b(memory.b, r.column + j, k0, tile.k);
+        tile.b = memory.b;
+        tile.b_step = loops_.columns;
+      }
+      multiply(left, r.rows, tile);
+    }
+  }
+
+  // Of the next panel, when `rest` columns are left: whole vectors unless kernels read exactly.
+  int64_t direct_width(int64_t rows, int64_t rest) const {
+    const int64_t lanes = loops_.lanes;
+    const int64_t most = rows <= loops_.rows ? loops_.widest[rows - 1] : loops_.vectors;
+    const int64_t whole = loops_.reads_exactly ? divide_up(rest, lanes) : rest / lanes;
+    const int64_t vectors = whole >= most ? most : std::min<int64_t>(whole, loops_.vectors);
+    return vectors == 0 ? rest : std::min(rest, vectors * lanes);
+  }
+
+  void sum_packed(const Region& r, const Output<T>& out) const {
+    const Room memory = room(r);
+    for (int64_t j = 0; j < r.columns; j += blocks_.columns) {
+      const int64_t columns = std::min(blocks_.columns, r.columns - j);
+      for (int64_t k0 = 0; k0 < p_.k; k0 += blocks_.depth) {
+        for (int64_t i = 0; i < r.rows; i += blocks_.rows) {
+          const Region block = {r.row + i, std::min(blocks_.rows, r.rows - i), r.column + j,
+                                columns};
+          sum_block(block, k0, i == 0, memory, {out.at + i * out.step + j, out.step});
+        }
+      }
+    }
+  }
+
+  // A block of rows times all panels of b, which are packed just before the first block uses them
+  // and fetched while it uses the panel before.
+  void sum_block(const Region& r, int64_t k0, bool first, const Room& memory,
+                 const Output<T>& out) const {
+    GemmTile<T> tile = {};
+    tile.k = std::min(blocks_.depth, p_.k - k0);
+    tile.add = k0 > 0;
+    tile.b_step = loops_.columns;
+    tile.c_step = out.step;
+    tile.ahead_step = p_.b_row;
+    const Left<T> left = left_panels(memory.a, r.row, r.rows, k0, tile.k);
+    for (int64_t j = 0; j < r.columns; j += loops_.columns) {
+      T* b = memory.b + j * tile.k;
+      if (first) pack_b(b, r.column + j, k0, tile.k);
+      if (first && plain_ && p_.b_column == 1) tile.ahead = b_at(k0, r.column + j + loops_.columns);
+      tile.b = b;
+      tile.c = out.at + j;
+      tile.width = std::min<int64_t>(loops_.columns, r.columns - j);
+      multiply(left, r.rows, tile);
+    }
+  }
+
+  // Of the tiles that `rows` are cut into: even ones, because one of a row or two would keep few of
+  // the adders busy.
+  int64_t tile_height(int64_t rows) const { return divide_up(rows, divide_up(rows, loops_.rows)); }
+
+  // All rows of `left` times the panel of b in `tile`.
+  void multiply(const Left<T>& left, int64_t rows, GemmTile<T> tile) const {
+    const int64_t height = tile_height(rows), vectors = divide_up(tile.width, loops_.lanes);
+    const auto& kernels = left.by_rows ? loops_.by_rows : loops_.by_columns;
+    tile.a = left.at;
+    tile.a_step = left.step;
+    // Several tiles take turns in fetching ahead: one alone could ask for more than is under way.
+    const bool turns = height < rows;
+    if (tile.ahead != nullptr) tile.ahead_vectors = turns ? 1 : vectors;
+    for (int64_t i = 0, t = 0; i < rows; i += height, ++t) {
+      kernels[std::min(height, rows - i) - 1][vectors - 1](tile);
+      tile.a += left.tile_step;
+      tile.c += height * tile.c_step;
+      if (tile.ahead_vectors > 0) tile.ahead += loops_.lanes;
+      if (t + 1 == vectors) tile.ahead_vectors = 0;
+    }
+  }
+
+  // Rows [row, row + rows) of a, k in [k0, k0 + depth), packed into `to` unless they can be read
+  // where they lie.
+  Left<T> left_panels(T* to, int64_t row, int64_t rows, int64_t k0, int64_t depth) const {
+    const int64_t height = tile_height(rows);
+    if (direct_rows_) return {a_at(row, k0), p_.a_row, height * p_.a_row, true};
+    if (direct_columns_) return {a_at(row, k0), p_.a_column, height, false};
+    const Left<T> left = {to, loops_.rows, loops_.rows * depth, false};
+    if (plain_ && p_.a_row == 1) {
+      // Rows behind the last do no harm, and whole tiles are faster to copy.
+      const int64_t length = std::min(round_up(rows, height) + loops_.rows - height, p_.m - row);
+      loops_.copy_a({to, a_at(row, k0), p_.a_column, depth, length, height});
+      return left;
+    }
+    for (int64_t i = 0; i < rows; i += height, to += left.tile_step) {
+      const int64_t count = std::min<int64_t>(loops_.rows, p_.m - row - i);
+      if (plain_ && p_.a_column == 1) {
+        loops_.transpose_a({to, a_at(row + i, k0), p_.a_row, count, depth, 0});
+      } else {
+        load_(to, p_.a + ((row + i) * p_.a_row + k0 * p_.a_column) * size_,
+              {depth, count, loops_.rows, 1, p_.a_column, p_.a_row});
+      }
+    }
+    return left;
+  }
+
+  // A panel of b from `column` on as [depth][loops_.columns], padded with zeros.
   void pack_b(T* to, int64_t column, int64_t k0, int64_t depth) const {
     const int64_t width = std::min<int64_t>(loops_.columns, p_.n - column);
+    const T* from = b_at(k0, column);
+    if (plain_ && p_.b_column == 1) {
+      return loops_.copy_b({to, from, p_.b_row, depth, width, loops_.columns});
+    }
+    if (plain_ && p_.b_row == 1) {
+      return loops_.transpose_b({to, from, p_.b_column, width, depth, 0});
+    }
     if (width < loops_.columns) std::memset(to, 0, size_t(depth * loops_.columns) * sizeof(T));
     load_(to, p_.b + (k0 * p_.b_row + column * p_.b_column) * size_,
           {depth, width, loops_.columns, 1, p_.b_row, p_.b_column});
   }
 
-  // One tile of c: rows x width, from packed a and packed or direct b.
-  void tile(int64_t rows, int64_t width, int64_t depth, const T* a, const T* b, int64_t b_stride,
-            T* c, int64_t c_stride, bool add) const {
-    const auto kernel = loops_.kernel[rows - 1];
-    if (width == loops_.columns) return kernel(depth, a, b, b_stride, c, c_stride, add);
-    alignas(64) T edge[kMaxGemmRows * 64];
-    kernel(depth, a, b, b_stride, edge, loops_.columns, false);
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < width; ++j) {
-        const T value = edge[i * loops_.columns + j];
-        c[i * c_stride + j] = add ? c[i * c_stride + j] + value : value;
-      }
-    }
-  }
-
-  // Few rows, b's columns contiguous: dot products.
-  void run_dots() {
-    T* a = reinterpret_cast<T*>(scratch(Scratch::launch, p_.m * p_.k * int64_t(sizeof(T))));
-    load_(a, p_.a, {p_.m, p_.k, p_.k, 1, p_.a_row, p_.a_column});
-    constexpr int64_t kColumns = 32;
-    auto body = [&](int64_t begin, int64_t end) {
-      T sums[kColumns];
-      for (int64_t block = begin; block < end; ++block) {
-        const int64_t j = block * kColumns, width = std::min(kColumns, p_.n - j);
-        for (int64_t i = 0; i < p_.m; ++i) {
-          loops_.dots(width, p_.k, a + i * p_.k, b_at(0, j), p_.b_column, sums);
-          store_rows(sums, width, i, 1, j, width);
-        }
-      }
-    };
-    parallel(divide_up(p_.n, kColumns), work(), body);
-  }
-
-  // Few rows, b's rows contiguous: its panels are used where they lie, each about once.
-  void run_direct() {
-    T* a = reinterpret_cast<T*>(scratch(Scratch::launch, p_.m * p_.k * int64_t(sizeof(T))));
-    for (int64_t i = 0; i < p_.m; i += loops_.rows) {
-      pack_a(a + i * p_.k, i, std::min<int64_t>(loops_.rows, p_.m - i), 0, p_.k);
-    }
-    auto body = [&](int64_t begin, int64_t end) {
-      for (int64_t panel = begin; panel < end; ++panel) run_direct_panel(a, panel);
-    };
-    parallel(divide_up(p_.n, loops_.columns), work(), body);
-  }
-
-  void run_direct_panel(const T* a, int64_t panel) {
-    const int64_t j = panel * loops_.columns;
-    const int64_t width = std::min<int64_t>(loops_.columns, p_.n - j);
-    const T* b = b_at(0, j);
-    int64_t b_stride = p_.b_row;
-    if (width < loops_.columns) {
-      T* packed =
-          reinterpret_cast<T*>(scratch(Scratch::tile, p_.k * loops_.columns * int64_t(sizeof(T))));
-      pack_b(packed, j, 0, p_.k);
-      b = packed;
-      b_stride = loops_.columns;
-    }
-    alignas(64) T block[kMaxGemmRows * 64];
-    for (int64_t i = 0; i < p_.m; i += loops_.rows) {
-      const int64_t rows = std::min<int64_t>(loops_.rows, p_.m - i);
-      if (direct_c()) {
-        T* c = reinterpret_cast<T*>(p_.c) + i * p_.c_row + j;
-        tile(rows, width, p_.k, a + i * p_.k, b, b_stride, c, p_.c_row, false);
-      } else {
-        tile(rows, width, p_.k, a + i * p_.k, b, b_stride, block, width, false);
-        store_rows(block, width, i, rows, j, width);
-      }
-    }
-  }
-
-  void run_packed() {
-    for (int64_t j = 0; j < p_.n; j += kBlockColumns) {
-      run_columns(j, std::min(kBlockColumns, p_.n - j));
-    }
-  }
-
-  // Columns [column, column + width) of c, over all k.
-  void run_columns(int64_t column, int64_t width) {
-    const int64_t panels = divide_up(width, loops_.columns);
-    const int64_t packed_bytes = padded(panels * loops_.columns * kDepth * int64_t(sizeof(T)));
-    const int64_t c_bytes = direct_c() ? 0 : p_.m * width * int64_t(sizeof(T));
-    char* room = scratch(Scratch::launch, packed_bytes + c_bytes);
-    T* packed = reinterpret_cast<T*>(room);
-    T* c = direct_c() ? reinterpret_cast<T*>(p_.c) + column
-                      : reinterpret_cast<T*>(room + packed_bytes);
-    const int64_t c_stride = direct_c() ? p_.c_row : width;
-    for (int64_t k0 = 0; k0 < p_.k; k0 += kDepth) {
-      const int64_t depth = std::min(kDepth, p_.k - k0);
-      auto pack = [&](int64_t begin, int64_t end) {
-        for (int64_t panel = begin; panel < end; ++panel) {
-          pack_b(packed + panel * loops_.columns * depth, column + panel * loops_.columns, k0,
-                 depth);
-        }
-      };
-      parallel(panels, 16 * width * depth, pack);
-      run_depth(packed, panels, width, k0, depth, c, c_stride);
-    }
-    if (!direct_c()) store_rows(c, width, 0, p_.m, column, width);
-  }
-
-  void run_depth(const T* packed, int64_t panels, int64_t width, int64_t k0, int64_t depth, T* c,
-                 int64_t c_stride) {
-    const int64_t row_blocks = divide_up(p_.m, kBlockRows);
-    // Few blocks of rows: their columns are split too, so that all threads have work.
-    const int64_t wanted = 4 * (1 + thread_pool().workers());
-    const int64_t most = std::max<int64_t>(1, panels / 4);
-    const int64_t groups = std::clamp(divide_up(wanted, row_blocks), int64_t(1), most);
-    auto body = [&](int64_t begin, int64_t end) {
-      int64_t packed_block = -1;
-      T* a = reinterpret_cast<T*>(scratch(Scratch::tile, kBlockRows * kDepth * int64_t(sizeof(T))));
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t block = task / groups, group = task % groups;
-        const int64_t row = block * kBlockRows, rows = std::min(kBlockRows, p_.m - row);
-        if (block != packed_block) pack_block(a, row, rows, k0, depth);
-        packed_block = block;
-        for (int64_t panel = panels * group / groups; panel < panels * (group + 1) / groups;
-             ++panel) {
-          const int64_t j = panel * loops_.columns;
-          run_panel(a, row, rows, depth, packed + j * depth,
-                    std::min<int64_t>(loops_.columns, width - j), c + j, c_stride, k0 > 0);
-        }
-      }
-    };
-    parallel(row_blocks * groups, p_.m * width * depth, body);
-  }
-
-  void pack_block(T* a, int64_t row, int64_t rows, int64_t k0, int64_t depth) const {
-    for (int64_t i = 0; i < rows; i += loops_.rows) {
-      pack_a(a + i * depth, row + i, std::min<int64_t>(loops_.rows, rows - i), k0, depth);
-    }
-  }
-
-  void run_panel(const T* a, int64_t row, int64_t rows, int64_t depth, const T* b, int64_t width,
-                 T* c, int64_t c_stride, bool add) const {
-    for (int64_t i = 0; i < rows; i += loops_.rows) {
-      tile(std::min<int64_t>(loops_.rows, rows - i), width, depth, a + i * depth, b, loops_.columns,
-           c + (row + i) * c_stride, c_stride, add);
-    }
-  }
-
-  const Product& p_;
+  Product p_;
   const GemmLoops<T>& loops_;
   MoveLoop load_, store_;
   int size_;
-  bool plain_;
+  bool plain_;  // elements are in memory what they are in registers
+
+  Blocks blocks_ = {};
+  bool dots_ = false;
+  bool direct_b_ = false, far_b_ = false, direct_c_ = false;
+  bool direct_rows_ = false, direct_columns_ = false;  // of a
 };
 
 }  // namespace
@@ -237,7 +370,9 @@ void multiply_floats(const Product& p) {
   switch (p.dtype) {
     case DType::f64: return FloatProduct<double>(p, gemms().f64, Storage::bytes8).run();
     case DType::f16: return FloatProduct<float>(p, gemms().f32, Storage::f16).run();
-    case DType::bf16: return FloatProduct<float>(p, gemms().f32, Storage::bf16).run();
+    case DType::bf16:
+      if (multiply_bf16(p)) return;
+      return FloatProduct<float>(p, gemms().f32, Storage::bf16).run();
     default: return FloatProduct<float>(p, gemms().f32, Storage::bytes4).run();
   }
 }

@@ -1,4 +1,8 @@
-// oneDNN's sgemm, opened at run time for large f32 products; TESSERA_ONEDNN = 0 leaves it alone.
+// oneDNN's sgemm, opened at run time where TESSERA_ONEDNN = 1 or a measurement asks for it. By
+// default our own kernels do the work: in one thread (bench/gemm.cpp, "lent") oneDNN is at most 10
+// % ahead at square products and those of a training step, and half as fast at some transposed
+// ones. It is ahead by more, up to 30 %, at some products with few rows of c or a very large k,
+// which parts of kRows rows leave to a single thread, and by up to 14 % at some batches.
 #include <atomic>
 #include <cstdlib>
 #include <string>
@@ -26,21 +30,21 @@ struct OneDnn {
   std::string status;
 };
 
+// TESSERA_ONEDNN, read once: 1 asks for it.
 bool wanted() {
-  const char* setting = std::getenv("TESSERA_ONEDNN");
-  if (setting == nullptr || *setting == '\0') return true;
-  const std::string value = setting;
-  if (value == "0") return false;
-  if (value == "1") return true;
-  fail("TESSERA_ONEDNN: expected 0 or 1, got '", value, "'");
+  static const bool result = [] {
+    const char* setting = std::getenv("TESSERA_ONEDNN");
+    const std::string value = setting == nullptr ? "" : setting;
+    if (value != "" && value != "0" && value != "1") {
+      fail("TESSERA_ONEDNN: expected 0 or 1, got '", value, "'");
+    }
+    return value == "1";
+  }();
+  return result;
 }
 
 OneDnn open_onednn() {
   OneDnn result;
-  if (!wanted()) {
-    result.status = "own matrix products";
-    return result;
-  }
   constexpr const char* kNames[] = {"libdnnl.so.3", "libdnnl.so.2"};
   const auto library = SharedLibrary::open(kNames);
   if (!library) {
@@ -87,10 +91,19 @@ bool find_layout(int64_t row, int64_t column, int64_t rows, int64_t columns, Lay
   return layout.leading > 0;
 }
 
+std::atomic<ProductLibrary> chosen{ProductLibrary::automatic};
+
+bool worth_it(const Product& p) {
+  if (chosen != ProductLibrary::automatic) return chosen == ProductLibrary::onednn;
+  return wanted() && p.m >= kRows && p.m * p.n * p.k >= kLargeProduct;
+}
+
 }  // namespace
 
+void set_product_library(ProductLibrary library) { chosen = library; }
+
 bool multiply_with_onednn(const Product& p) {
-  if (p.dtype != DType::f32 || p.m < kRows || p.m * p.n * p.k < kLargeProduct) return false;
+  if (p.dtype != DType::f32 || !worth_it(p)) return false;
   const OneDnn& library = onednn();
   if (library.sgemm == nullptr) return false;
   Layout a, b, c;
@@ -113,6 +126,6 @@ bool multiply_with_onednn(const Product& p) {
   return status == 0;
 }
 
-const char* onednn_status() { return onednn().status.c_str(); }
+const char* onednn_status() { return wanted() ? onednn().status.c_str() : "own matrix products"; }
 
 }  // namespace tessera::cpu

@@ -1,10 +1,13 @@
 // cumsum, cumprod: x -> y; y[…, i, …] is the total of x[…, 0 … i, …] along the axis. A line along
-// the axis is walked by one thread from its start.
+// the axis is walked by one thread from its start, several of them side by side. A long line is cut
+// into pieces, whose totals are found first; where they are follows from its length alone, so the
+// result does not depend on the number of threads.
 #include <algorithm>
 #include <functional>
 #include <type_traits>
 
 #include "tessera/backend/cpu/kernels/named_kernel.h"
+#include "tessera/backend/cpu/scratch.h"
 #include "tessera/base/thread_pool.h"
 
 namespace tessera::cpu {
@@ -13,6 +16,9 @@ namespace {
 
 constexpr int64_t kWorthAThread = 16384;  // elements
 constexpr int64_t kLanes = 64;            // lines walked side by side
+constexpr int64_t kPiece = 4160;          // elements; no power of two, which would share cache sets
+constexpr int64_t kLongLine = 8 * kPiece;
+constexpr int64_t kSideBySide = 4;  // pieces or lines: one addition waits for the one before
 
 // f32 is accumulated in f64: the error of a long total stays that of its last rounding.
 template <class T>
@@ -78,6 +84,7 @@ class Scan : public NamedKernel {
   void run(std::span<char* const> at) const override {
     const int64_t elements = numel(x_.shape);
     if (elements == 0) return;
+    if (lane_axis_ < 0) return run_lines(at, elements / count_);
     const int64_t pieces = (width_ + kLanes - 1) / kLanes;
     const int64_t tasks = elements / count_ / width_ * pieces;
     auto body = [&](int64_t begin, int64_t end) {
@@ -106,7 +113,6 @@ class Scan : public NamedKernel {
       if constexpr (!std::is_same_v<T, bool>) {
         const T* from = reinterpret_cast<const T*>(x) + start_of(x_, position);
         T* to = reinterpret_cast<T*>(y) + start_of(y_, position);
-        if (lane_axis_ < 0) return run_line(from, to);
         const int64_t from_step = x_.strides[lane_axis_], to_step = y_.strides[lane_axis_];
         const int64_t lanes = std::min(kLanes, width_ - lane);
         if (from_step == 1 && to_step == 1) {
@@ -119,16 +125,122 @@ class Scan : public NamedKernel {
     });
   }
 
+  void run_lines(std::span<char* const> at, int64_t lines) const {
+    visit(dtype_, [&]<class T>() {
+      if constexpr (!std::is_same_v<T, bool>) {
+        const T* from = reinterpret_cast<const T*>(at[0]);
+        T* to = reinterpret_cast<T*>(at[1]);
+        if (cuts_lines<T>() && count_ >= kLongLine) {
+          for (int64_t i = 0; i < lines; ++i) {
+            run_long(from + start_of(x_, i), to + start_of(y_, i));
+          }
+          return;
+        }
+        auto body = [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; i += kSideBySide) {
+            Walk<T> walks[kSideBySide];
+            const int64_t n = std::min(kSideBySide, end - i);
+            for (int64_t k = 0; k < n; ++k) {
+              walks[k] = start_walk(from + start_of(x_, i + k), to + start_of(y_, i + k));
+            }
+            if (n == kSideBySide) {
+              walk<kSideBySide>(walks, 1, count_);
+            } else {
+              for (int64_t k = 0; k < n; ++k) walk<1>(walks + k, 1, count_);
+            }
+          }
+        };
+        const int64_t grain = std::max<int64_t>(kSideBySide, kWorthAThread / count_);
+        thread_pool().parallel_for(lines, grain, std::cref(body));
+      }
+    });
+  }
+
+  // Only where no total of a piece can do what the whole does not: overflow, or be 0 for what
+  // follows it.
   template <class T>
-  void run_line(const T* from, T* to) const {
+  static constexpr bool cuts_lines() {
+    return std::is_same_v<Fold, Add> &&
+           (std::is_integral_v<T> || std::is_same_v<T, float> || std::is_same_v<T, f16>);
+  }
+
+  // A line, or a piece of one, on its way.
+  template <class T>
+  struct Walk {
+    const T* from;
+    T* to;
+    typename Accumulator<T>::type total;
+  };
+
+  // With the line's first element done.
+  template <class T>
+  static Walk<T> start_walk(const T* from, T* to) {
+    *to = *from;  // not 0 + it: -0 stays -0
+    return {from, to, typename Accumulator<T>::type(*from)};
+  }
+
+  template <int64_t kWalks, class T>
+  void walk(Walk<T>* walks, int64_t begin, int64_t end) const {
     using A = typename Accumulator<T>::type;
     const int64_t from_step = x_.strides[axis_], to_step = y_.strides[axis_];
-    A total = A(from[0]);  // not 0 + it: -0 stays -0
-    to[0] = from[0];
-    for (int64_t i = 1; i < count_; ++i) {
-      total = fold<Fold>(total, A(from[i * from_step]));
-      to[i * to_step] = T(total);
+    Walk<T> at[kWalks];
+    std::copy(walks, walks + kWalks, at);
+    for (int64_t i = begin; i < end; ++i) {
+      for (Walk<T>& w : at) {
+        w.total = fold<Fold>(w.total, A(w.from[i * from_step]));
+        w.to[i * to_step] = T(w.total);
+      }
     }
+  }
+
+  template <class T>
+  void run_long(const T* from, T* to) const {
+    using A = typename Accumulator<T>::type;
+    const int64_t pieces = (count_ + kPiece - 1) / kPiece;
+    const int64_t groups = (pieces + kSideBySide - 1) / kSideBySide;
+    A* totals = reinterpret_cast<A*>(scratch(Scratch::launch, pieces * int64_t(sizeof(A))));
+    auto add_up = [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) totals[p] = total_of(from, p * kPiece);
+    };
+    thread_pool().parallel_for(pieces - 1, kSideBySide,
+                               std::cref(add_up));  // the last leads nowhere
+    for (int64_t p = 1; p < pieces - 1; ++p) totals[p] = fold<Fold>(totals[p - 1], totals[p]);
+    auto walk_pieces = [&](int64_t begin, int64_t end) {
+      for (int64_t g = begin; g < end; ++g) {
+        const int64_t first = g * kSideBySide, last = std::min(first + kSideBySide, pieces);
+        run_pieces(from, to, totals, first, last);
+      }
+    };
+    thread_pool().parallel_for(groups, 1, std::cref(walk_pieces));
+  }
+
+  // Of a whole piece, in four parts that do not wait for each other.
+  template <class T>
+  auto total_of(const T* from, int64_t start) const {
+    using A = typename Accumulator<T>::type;
+    const int64_t step = x_.strides[axis_];
+    constexpr A kNone = std::is_floating_point_v<A> ? A(-0.0) : A(0);  // -0 + -0 is -0
+    A parts[4] = {kNone, kNone, kNone, kNone};
+    for (int64_t i = start; i < start + kPiece; i += 4) {
+      for (int64_t k = 0; k < 4; ++k) parts[k] = fold<Fold>(parts[k], A(from[(i + k) * step]));
+    }
+    return fold<Fold>(fold<Fold>(parts[0], parts[1]), fold<Fold>(parts[2], parts[3]));
+  }
+
+  template <class T, class A>
+  void run_pieces(const T* from, T* to, const A* totals, int64_t first, int64_t last) const {
+    const int64_t from_step = x_.strides[axis_], to_step = y_.strides[axis_];
+    const bool together = first > 0 && last - first == kSideBySide && last * kPiece <= count_;
+    Walk<T> walks[kSideBySide];
+    for (int64_t p = first; p < last; ++p) {
+      const int64_t start = p * kPiece, size = std::min(kPiece, count_ - start);
+      Walk<T>& w = walks[p - first];
+      w = {from + start * from_step, to + start * to_step, A()};
+      if (p == 0) w = start_walk(w.from, w.to);
+      if (p > 0) w.total = totals[p - 1];
+      if (!together) walk<1>(&w, p == 0 ? 1 : 0, size);
+    }
+    if (together) walk<kSideBySide>(walks, 0, kPiece);
   }
 
   // A step of integral_constant is known to the compiler, which then uses vectors.

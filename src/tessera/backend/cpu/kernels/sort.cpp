@@ -1,6 +1,7 @@
 // sort: x -> values, indices; over the last axis, stable, NaN greatest. Short rows are dealt out to
-// the threads; a long row is sorted in parts, which are then merged two by two, each merge cut into
-// pieces that do not depend on each other.
+// the threads, several at a time where their elements lie side by side in memory; a long row is
+// sorted in parts, which are then merged two by two, each merge cut into pieces that do not depend
+// on each other.
 #include <algorithm>
 #include <functional>
 
@@ -16,6 +17,8 @@ namespace {
 
 constexpr int64_t kLongRow = 65536;  // worth several threads
 constexpr int64_t kPiece = 32768;    // entries of one task of a merge
+constexpr int64_t kMostRows = 16;    // of a block: a cache line of f32
+constexpr int64_t kBlock = 65536;    // entries of a block, which a second-level cache holds
 
 // How many of the `count` first entries of the merged runs come from a.
 template <class E>
@@ -109,16 +112,44 @@ class Sort : public NamedKernel {
       for (int64_t row = 0; row < shape_.rows; ++row) run_long<T, E>(row_at<T>(at, row));
       return;
     }
+    const int64_t rows = rows_of_block();
     auto body = [&](int64_t begin, int64_t end) {
-      E* entries = reinterpret_cast<E*>(scratch(Scratch::tile, 2 * n * int64_t(sizeof(E))));
-      for (int64_t i = begin; i < end; ++i) {
-        const Row<T> row = row_at<T>(at, i);
-        load(row, entries, 0, n);
-        sort_entries(entries, entries + n, n, sizeof(T));
-        store(row, entries, 0, n);
+      const int64_t room = (rows + 1) * n * int64_t(sizeof(E));
+      E* entries = reinterpret_cast<E*>(scratch(Scratch::tile, room));
+      for (int64_t i = begin; i < end; i += rows) {
+        run_block<T, E>(at, i, std::min(rows, end - i), entries);
       }
     };
-    thread_pool().parallel_for(shape_.rows, rows_per_task(n), std::cref(body));
+    const int64_t grain = (rows_per_task(n) + rows - 1) / rows * rows;
+    thread_pool().parallel_for(shape_.rows, grain, std::cref(body));
+  }
+
+  // Rows whose elements are each other's neighbours are loaded and stored together: one alone would
+  // use one element of every cache line.
+  int64_t rows_of_block() const {
+    const int before = x_.view.shape.rank() - 2;
+    const bool side_by_side =
+        before >= 0 && x_.view.strides.back() != 1 && x_.view.strides[before] == 1;
+    if (!side_by_side) return 1;
+    return std::clamp<int64_t>(kBlock / shape_.columns, 1, kMostRows);
+  }
+
+  template <class T, class E>
+  void run_block(std::span<char* const> at, int64_t first, int64_t rows, E* entries) const {
+    const int64_t n = shape_.columns;
+    constexpr int64_t kStep = 64;  // elements of a row before the next row's turn
+    Row<T> block[kMostRows];
+    for (int64_t r = 0; r < rows; ++r) block[r] = row_at<T>(at, first + r);
+    for (int64_t i = 0; i < n; i += kStep) {
+      for (int64_t r = 0; r < rows; ++r) load(block[r], entries + r * n, i, std::min(i + kStep, n));
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      sort_entries(entries + r * n, entries + rows * n, n, sizeof(T));
+    }
+    for (int64_t i = 0; i < n; i += kStep) {
+      for (int64_t r = 0; r < rows; ++r)
+        store(block[r], entries + r * n, i, std::min(i + kStep, n));
+    }
   }
 
   template <class T, class E>

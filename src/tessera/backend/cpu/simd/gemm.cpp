@@ -2,6 +2,10 @@
 // table may leave this file. Products may be contracted into fused multiply-adds here.
 #include "tessera/backend/cpu/gemm.h"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #define TESSERA_INLINE [[gnu::always_inline]] inline
 #define TESSERA_JOIN_(a, b) a##b
 #define TESSERA_JOIN(a, b) TESSERA_JOIN_(a, b)
@@ -10,15 +14,27 @@ namespace tessera::cpu {
 
 namespace {
 
-// Tiles are as large as the registers allow: kRows * kWide accumulators, kWide vectors of b.
+// kRows is chosen so that the accumulators of the largest tile, one row of b and one element of a
+// just fill the registers (see widest).
 #if defined(__AVX512F__)
-constexpr int kVectorBytes = 64, kRows = 12;
+constexpr int kVectorBytes = 64, kRegisters = 32, kRows = 12;
 #elif defined(__AVX2__)
-constexpr int kVectorBytes = 32, kRows = 6;
+constexpr int kVectorBytes = 32, kRegisters = 16, kRows = 6;
+#elif defined(__aarch64__)
+constexpr int kVectorBytes = 16, kRegisters = 32, kRows = 8;
 #else
-constexpr int kVectorBytes = 16, kRows = 4;
+constexpr int kVectorBytes = 16, kRegisters = 16, kRows = 4;
 #endif
-constexpr int kWide = 2;
+static_assert(kRows <= kMaxGemmRows);
+
+constexpr int widest(int rows) {
+  const int fitting = (kRegisters - 1) / (rows + 1);
+  return fitting < kMaxGemmVectors ? fitting : kMaxGemmVectors;
+}
+constexpr int kVectors = widest(kRows);
+
+// What packing fetches before it is needed: lines, bytes of a line.
+constexpr int64_t kLinesAhead = 8, kBytesAhead = 1024;
 
 template <class T>
 struct Vector {
@@ -27,6 +43,10 @@ struct Vector {
 };
 template <class T>
 using V = typename Vector<T>::V;
+template <class T>
+constexpr int64_t kLanes = Vector<T>::kLanes;
+template <class T>
+constexpr int64_t kColumns = kVectors* kLanes<T>;
 
 template <class T>
 TESSERA_INLINE V<T> load(const T* p) {
@@ -40,74 +60,126 @@ TESSERA_INLINE void store(T* p, V<T> v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
-template <class T, int R>
-void gemm_kernel(int64_t k, const T* a, const T* b, int64_t b_stride, T* c, int64_t c_stride,
-                 bool add) {
-  constexpr int64_t kLanes = Vector<T>::kLanes;
-  V<T> acc[R][kWide] = {};
-  for (int64_t p = 0; p < k; ++p, a += R, b += b_stride) {
-    V<T> row[kWide];
+// The first `count` lanes of a vector, 1 to all; the others read as zero and are not written.
+#if defined(__AVX512F__)
+constexpr bool kReadsExactly = true;
+template <class T>
+struct Part {
+  uint16_t mask;
+  TESSERA_INLINE explicit Part(int64_t count) : mask(uint16_t((1u << count) - 1)) {}
+  TESSERA_INLINE V<T> load(const T* p) const {
+    if constexpr (sizeof(T) == 4) {
+      return (V<T>)_mm512_maskz_loadu_ps(mask, p);
+    } else {
+      return (V<T>)_mm512_maskz_loadu_pd(__mmask8(mask), p);
+    }
+  }
+  TESSERA_INLINE void store(T* p, V<T> v) const {
+    if constexpr (sizeof(T) == 4) {
+      _mm512_mask_storeu_ps(p, mask, (__m512)v);
+    } else {
+      _mm512_mask_storeu_pd(p, __mmask8(mask), (__m512d)v);
+    }
+  }
+};
+#else
+constexpr bool kReadsExactly = false;
+template <class T>
+struct Part {
+  int64_t count;
+  TESSERA_INLINE explicit Part(int64_t count_) : count(count_) {}
+  TESSERA_INLINE V<T> load(const T* p) const {
+    if (count == kLanes<T>) return cpu::load(p);
+    T lanes[kLanes<T>] = {};
+    for (int64_t i = 0; i < count; ++i) lanes[i] = p[i];
+    return cpu::load(lanes);
+  }
+  TESSERA_INLINE void store(T* p, V<T> v) const {
+    if (count == kLanes<T>) return cpu::store(p, v);
+    T lanes[kLanes<T>];
+    cpu::store(lanes, v);
+    for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
+  }
+};
+#endif
+
+// Where the elements of a are: three rows to a pointer, so that the others are within reach of
+// x86's addressing modes.
+template <class T, int R, bool kByRows>
+struct Left {
+  static constexpr int kPointers = kByRows ? (R + 2) / 3 : 1;
+  const T* at[kPointers];
+  int64_t step;
+
+  TESSERA_INLINE Left(const T* a, int64_t a_step) : step(a_step) {
+    for (int i = 0; i < kPointers; ++i) at[i] = a + 3 * i * a_step;
+  }
+  TESSERA_INLINE T operator[](int i) const { return kByRows ? at[i / 3][i % 3 * step] : at[0][i]; }
+  TESSERA_INLINE void advance() {
 #pragma GCC unroll 4
-    for (int w = 0; w < kWide; ++w) row[w] = load(b + w * kLanes);
+    for (int i = 0; i < kPointers; ++i) at[i] += kByRows ? 1 : step;
+  }
+};
+
+template <class T, int R, int W, bool kByRows>
+void gemm_kernel(const GemmTile<T>& t) {
+  constexpr int64_t kLast = (W - 1) * kLanes<T>;
+  const Part<T> part(t.width - kLast);
+  for (int i = 0; i < R; ++i) {
+    for (int w = 0; w < W; ++w) __builtin_prefetch(t.c + i * t.c_step + w * kLanes<T>, 1);
+  }
+  V<T> acc[R][W] = {};
+  Left<T, R, kByRows> a(t.a, t.a_step);
+  const T *b = t.b, *ahead = t.ahead;
+  for (int64_t p = 0; p < t.k; ++p, a.advance(), b += t.b_step) {
+    V<T> row[W];
+    for (int64_t w = 0; w < t.ahead_vectors; ++w) __builtin_prefetch(ahead + w * kLanes<T>);
+    ahead += t.ahead_step;
+#pragma GCC unroll 8
+    for (int w = 0; w < W - 1; ++w) row[w] = load(b + w * kLanes<T>);
+    row[W - 1] = kReadsExactly ? part.load(b + kLast) : load(b + kLast);
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 4
-      for (int w = 0; w < kWide; ++w) acc[i][w] += a[i] * row[w];
+      const T factor = a[i];
+#pragma GCC unroll 8
+      for (int w = 0; w < W; ++w) acc[i][w] += factor * row[w];
     }
   }
+  T* c = t.c;
+  // Locals: the stores to c might change what t refers to.
+  const int64_t c_step = t.c_step;
+  const bool add = t.add;
 #pragma GCC unroll 16
-  for (int i = 0; i < R; ++i, c += c_stride) {
-#pragma GCC unroll 4
-    for (int w = 0; w < kWide; ++w) {
-      store(c + w * kLanes, add ? load(c + w * kLanes) + acc[i][w] : acc[i][w]);
+  for (int i = 0; i < R; ++i, c += c_step) {
+#pragma GCC unroll 8
+    for (int w = 0; w < W - 1; ++w) {
+      T* to = c + w * kLanes<T>;
+      store(to, add ? load(to) + acc[i][w] : acc[i][w]);
     }
+    part.store(c + kLast, add ? part.load(c + kLast) + acc[i][W - 1] : acc[i][W - 1]);
   }
 }
 
-template <class T>
-TESSERA_INLINE T sum_lanes(V<T> v) {
-  T lanes[Vector<T>::kLanes];
-  __builtin_memcpy(lanes, &v, sizeof v);
-  for (int64_t width = Vector<T>::kLanes / 2; width >= 1; width /= 2) {
-    for (int64_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
-}
+#include "tessera/backend/cpu/simd/gemm_pack.h"
+#include "tessera/backend/cpu/simd/gemm_sums.h"
 
-// Four columns side by side, two accumulators each.
-template <class T, int N>
-TESSERA_INLINE void dot_columns(int64_t k, const T* a, const T* b, int64_t b_stride, T* c) {
-  constexpr int64_t kLanes = Vector<T>::kLanes;
-  V<T> even[N] = {}, odd[N] = {};
-  int64_t p = 0;
-  for (; p + 2 * kLanes <= k; p += 2 * kLanes) {
-    const V<T> a0 = load(a + p), a1 = load(a + p + kLanes);
-#pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) {
-      even[j] += a0 * load(b + j * b_stride + p);
-      odd[j] += a1 * load(b + j * b_stride + p + kLanes);
+template <class T, int R, int W>
+constexpr void fill_row(GemmLoops<T>& loops) {
+  if constexpr (W > 0) {
+    if constexpr (W <= kVectors || W == widest(R)) {
+      loops.by_columns[R - 1][W - 1] = gemm_kernel<T, R, W, false>;
+      loops.by_rows[R - 1][W - 1] = gemm_kernel<T, R, W, true>;
     }
+    fill_row<T, R, W - 1>(loops);
   }
-#pragma GCC unroll 4
-  for (int j = 0; j < N; ++j) {
-    T tail = 0;
-    for (int64_t q = p; q < k; ++q) tail += a[q] * b[j * b_stride + q];
-    c[j] = sum_lanes<T>(even[j] + odd[j]) + tail;
-  }
-}
-
-template <class T>
-void dots(int64_t n, int64_t k, const T* a, const T* b, int64_t b_stride, T* c) {
-  int64_t j = 0;
-  for (; j + 4 <= n; j += 4) dot_columns<T, 4>(k, a, b + j * b_stride, b_stride, c + j);
-  for (; j < n; ++j) dot_columns<T, 1>(k, a, b + j * b_stride, b_stride, c + j);
 }
 
 template <class T, int R>
 constexpr void fill_kernels(GemmLoops<T>& loops) {
   if constexpr (R > 0) {
+    loops.widest[R - 1] = widest(R);
+    fill_row<T, R, widest(R)>(loops);
     fill_kernels<T, R - 1>(loops);
-    loops.kernel[R - 1] = gemm_kernel<T, R>;
   }
 }
 
@@ -115,7 +187,14 @@ template <class T>
 constexpr GemmLoops<T> make_loops() {
   GemmLoops<T> loops{};
   loops.rows = kRows;
-  loops.columns = int(kWide * Vector<T>::kLanes);
+  loops.vectors = kVectors;
+  loops.lanes = int(kLanes<T>);
+  loops.columns = int(kColumns<T>);
+  loops.reads_exactly = kReadsExactly;
+  loops.copy_b = copy_lines<T, kColumns<T>>;
+  loops.copy_a = copy_lines<T, kRows>;
+  loops.transpose_b = transpose_lines<T, kColumns<T>, true>;
+  loops.transpose_a = transpose_lines<T, kRows, false>;
   loops.dots = dots<T>;
   fill_kernels<T, kRows>(loops);
   return loops;

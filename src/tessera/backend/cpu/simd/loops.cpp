@@ -4,6 +4,10 @@
 // The build checks the objects (check_linkage.cmake).
 #include "tessera/backend/cpu/loops.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #define TESSERA_INLINE [[gnu::always_inline]] inline
 #define TESSERA_JOIN_(a, b) a##b
 #define TESSERA_JOIN(a, b) TESSERA_JOIN_(a, b)
@@ -18,11 +22,14 @@ namespace {
 //
 #include "tessera/backend/cpu/simd/trigonometry.h"
 //
+#include "tessera/backend/cpu/simd/powers.h"
+//
 #include "tessera/backend/cpu/simd/elementwise.h"
 #include "tessera/backend/cpu/simd/move.h"
 #include "tessera/backend/cpu/simd/random.h"
 #include "tessera/backend/cpu/simd/reduce.h"
 //
+#include "tessera/backend/cpu/simd/chain.h"
 #include "tessera/backend/cpu/simd/rows.h"
 
 constexpr LoopTable make_table() {
@@ -32,6 +39,7 @@ constexpr LoopTable make_table() {
   fill_casts(table);
   fill_moves(table);
   fill_folds(table);
+  fill_chains(table);
   fill_rows(table);
   return table;
 }

@@ -2,12 +2,30 @@
 // that all instruction sets give the same bits. Included by simd/loops.cpp inside an anonymous
 // namespace. Names are those of scalar_ops.def's expressions.
 //
-// Errors against the exact value, over floats of all magnitudes (tests/backend_cpu/isa_test.cpp):
-// exp and log below 1 ulp, tan below 3.6, the others below 2.5. f64, and what has no form here, are
-// libm's.
+// Errors against the exact value stand in docs/dtypes.md; tests/backend_cpu/isa_test.cpp measures
+// them. f64, and what has no form here, are libm's.
 
 TESSERA_INLINE uint32_t bits_of(float x) { return __builtin_bit_cast(uint32_t, x); }
 TESSERA_INLINE float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+
+TESSERA_INLINE uint64_t bits_of(double x) { return __builtin_bit_cast(uint64_t, x); }
+TESSERA_INLINE double double_of(uint64_t bits) { return __builtin_bit_cast(double, bits); }
+
+// a · b + c, rounded once. Without the instruction, by way of f64: the product is exact, and a sum
+// rounded to odd can be rounded again as if it had never been.
+TESSERA_INLINE float fused(float a, float b, float c) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return __builtin_fmaf(a, b, c);
+#else
+  const double product = double(a) * double(b), addend = double(c), sum = product + addend;
+  const double part = sum - product;
+  const double lost = (product - (sum - part)) + (addend - part);
+  const uint64_t bits = bits_of(sum);
+  const uint64_t away = (lost > 0) == (sum > 0) ? 1 : uint64_t(-1);
+  const bool inexact = lost > 0 || lost < 0;
+  return float(double_of(inexact && (bits & 1) == 0 ? bits + away : bits));
+#endif
+}
 
 // 2^n for n in [-126, 127].
 TESSERA_INLINE float power_of_two(int32_t n) { return float_of(uint32_t(n + 127) << 23); }
@@ -15,32 +33,34 @@ TESSERA_INLINE float power_of_two(int32_t n) { return float_of(uint32_t(n + 127)
 // x = n ln 2 + r with |r| <= ln 2 / 2: returns r, sets n. REQUIRES |x| < 2^21.
 TESSERA_INLINE float reduce_ln2(float x, int32_t& n) {
   // Adding 1.5 * 2^23 leaves the rounded integer in the low mantissa bits.
-  const float shifted = x * 0x1.715476p+0f + 0x1.8p23f;
+  const float shifted = fused(x, 0x1.715476p+0f, 0x1.8p23f);
   n = int32_t(bits_of(shifted)) - int32_t(0x4b400000);
   const float k = shifted - 0x1.8p23f;
-  return (x - k * 0x1.62e4p-1f) - k * 0x1.7f7d1cp-20f;
+  return fused(k, 0x1.05c61p-29f, fused(k, -0x1.62e43p-1f, x));
 }
 
-// (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2.
+// (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2, by Chebyshev interpolation.
 TESSERA_INLINE float exp_tail(float r) {
-  float p = 1.f / 5040;
-  p = p * r + 1.f / 720;
-  p = p * r + 1.f / 120;
-  p = p * r + 1.f / 24;
-  p = p * r + 1.f / 6;
-  return p * r + 0.5f;
+  float p = 0.0013926198f;
+  p = fused(p, r, 0.00836319f);
+  p = fused(p, r, 0.041666556f);
+  p = fused(p, r, 0.16666576f);
+  return fused(p, r, 0.5f);
 }
+
+// e^r - 1 and e^r for |r| <= ln 2 / 2.
+TESSERA_INLINE float expm1_near_zero(float r) { return fused(r * r, exp_tail(r), r); }
+TESSERA_INLINE float exp_near_zero(float r) { return fused(fused(exp_tail(r), r, 1), r, 1); }
 
 // e^x · 2^shift, for a shift of -1 or 0.
 TESSERA_INLINE float exp_shifted(float x, int32_t shift) {
   float y = x > 92.f ? 92.f : x;
   y = y < -104.f ? -104.f : y;
   int32_t n;
-  const float r = reduce_ln2(y, n);
-  const float p = 1 + (r + r * r * exp_tail(r));
+  const float p = exp_near_zero(reduce_ln2(y, n));
   // In two steps, so that results beyond the normal range overflow or become subnormal correctly.
-  const int32_t half = n >> 1;
-  return p * power_of_two(half) * power_of_two(n - half + shift);
+  const int32_t biased = n + (2 * 127 + shift), half = biased >> 1;
+  return p * float_of(uint32_t(half) << 23) * float_of(uint32_t(biased - half) << 23);
 }
 
 TESSERA_INLINE float exp(float x) { return exp_shifted(x, 0); }
@@ -51,11 +71,11 @@ TESSERA_INLINE float expm1(float x) {
   y = y < -20.f ? -20.f : y;
   int32_t n;
   const float r = reduce_ln2(y, n);
-  const float p = r + r * r * exp_tail(r);  // e^r - 1
+  const float p = expm1_near_zero(r);
   const int32_t small = n > 25 ? 25 : n;
   const float scale = power_of_two(small);
   // Without cancellation: scale - 1 is exact. From 2^26 on, the 1 is below the last place.
-  const float near = scale * p + (scale - 1);
+  const float near = fused(scale, p, scale - 1);
   const int32_t half = n >> 1;
   const float far = (1 + p) * power_of_two(half) * power_of_two(n - half);
   return float_of(bits_of(n > 25 ? far : near) | sign);
@@ -73,11 +93,11 @@ TESSERA_INLINE float sinh(float x) {
   const float half = exp_shifted(magnitude, -1);
   const float z = magnitude > 1.f ? 1.f : x * x;
   float series = 1.f / 39916800;
-  series = series * z + 1.f / 362880;
-  series = series * z + 1.f / 5040;
-  series = series * z + 1.f / 120;
-  series = series * z + 1.f / 6;
-  const float small = magnitude + magnitude * z * series;
+  series = fused(series, z, 1.f / 362880);
+  series = fused(series, z, 1.f / 5040);
+  series = fused(series, z, 1.f / 120);
+  series = fused(series, z, 1.f / 6);
+  const float small = fused(magnitude * z, series, magnitude);
   return float_of(bits_of(magnitude > 1.f ? half - 0.25f / half : small) | sign);
 }
 
@@ -132,15 +152,15 @@ TESSERA_INLINE float tanh(float x) {
   const float magnitude = float_of(bits_of(x) & 0x7fffffffu);
   const float z = x * x;
   float p = -6.10494800e-3f;
-  p = p * z + 2.10036410e-2f;
-  p = p * z - 5.38525000e-2f;
-  p = p * z + 1.33327830e-1f;
-  p = p * z - 3.33333280e-1f;
-  const float small = magnitude + magnitude * z * p;
+  p = fused(p, z, 2.10036410e-2f);
+  p = fused(p, z, -5.38525000e-2f);
+  p = fused(p, z, 1.33327830e-1f);
+  p = fused(p, z, -3.33333280e-1f);
+  const float small = fused(magnitude * z, p, magnitude);
   const float y = magnitude > 10.f ? 20.f : 2 * magnitude;
   int32_t n;
   const float r = reduce_ln2(y, n);
-  const float grown = power_of_two(n) * (1 + (r + r * r * exp_tail(r)));
+  const float grown = power_of_two(n) * exp_near_zero(r);
   const float large = 1 - 2 / (grown + 1);
   const float result = magnitude < 0.625f ? small : large;
   return x == x ? float_of(bits_of(result) | sign) : x;
@@ -152,35 +172,34 @@ TESSERA_INLINE float erf(float x) {
   const float magnitude = float_of(bits_of(x) & 0x7fffffffu);
   const float z = x * x;
   float small = 8.56539120e-5f;
-  small = small * z - 8.18761543e-4f;
-  small = small * z + 5.20488555e-3f;
-  small = small * z - 2.68609130e-2f;
-  small = small * z + 1.12837222e-1f;
-  small = small * z - 3.76126354e-1f;
-  small = magnitude * (small * z + 1.12837917f);
+  small = fused(small, z, -8.18761543e-4f);
+  small = fused(small, z, 5.20488555e-3f);
+  small = fused(small, z, -2.68609130e-2f);
+  small = fused(small, z, 1.12837222e-1f);
+  small = fused(small, z, -3.76126354e-1f);
+  small = magnitude * fused(small, z, 1.12837917f);
   const float t = magnitude > 4.f ? 4.f : magnitude;
   float q = -1.64246388e-6f;
-  q = q * t + 4.61496915e-5f;
-  q = q * t - 5.97444237e-4f;
-  q = q * t + 4.76184550e-3f;
-  q = q * t - 2.64250446e-2f;
-  q = q * t + 1.10081863e-1f;
-  q = q * t + 6.31830425e-1f;
-  q = q * t + 1.13022669f;
-  q = q * t - 3.17316510e-4f;
-  const float large = 1 - exp(-q);
-  return float_of(bits_of(magnitude < 0.89f ? small : large) | sign);
+  q = fused(q, t, 4.61496915e-5f);
+  q = fused(q, t, -5.97444237e-4f);
+  q = fused(q, t, 4.76184550e-3f);
+  q = fused(q, t, -2.64250446e-2f);
+  q = fused(q, t, 1.10081863e-1f);
+  q = fused(q, t, 6.31830425e-1f);
+  q = fused(q, t, 1.13022669f);
+  q = fused(q, t, -3.17316510e-4f);
+  int32_t n;
+  const float r = reduce_ln2(-q, n);
+  const float large = 1 - power_of_two(n) * exp_near_zero(r);
+  const float result = float_of(bits_of(magnitude < 0.89f ? small : large) | sign);
+  return x == x ? result : x;
 }
 
 TESSERA_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 TESSERA_INLINE float floor(float x) { return __builtin_floorf(x); }
-TESSERA_INLINE float pow(float x, float y) { return __builtin_powf(x, y); }
-TESSERA_INLINE float asin(float x) { return __builtin_asinf(x); }
-TESSERA_INLINE float acos(float x) { return __builtin_acosf(x); }
 TESSERA_INLINE float ceil(float x) { return __builtin_ceilf(x); }
 TESSERA_INLINE float rint(float x) { return __builtin_rintf(x); }
 TESSERA_INLINE float trunc(float x) { return __builtin_truncf(x); }
-TESSERA_INLINE float atan2(float y, float x) { return __builtin_atan2f(y, x); }
 TESSERA_INLINE float fmod(float x, float y) { return __builtin_fmodf(x, y); }
 TESSERA_INLINE float copysign(float x, float y) { return __builtin_copysignf(x, y); }
 
@@ -256,6 +275,33 @@ TESSERA_INLINE T t_mod(T a, T b) {
     const T rest = T(a % divisor);
     return rest != 0 && (rest < 0) != (divisor < 0) ? T(rest + divisor) : rest;
   }
+}
+
+// GPT-2's gelu, x / 2 · (1 + tanh(w / 2)) with w = 2 √(2/π) (x + 0.044715 x³), as x · sigmoid(w),
+// which does not cancel. Beyond ±kGeluEnd it is 0 or x, and w would overflow.
+template <class T>
+inline constexpr T kGeluSlope = T(1.5957691216057308);  // 2 √(2/π)
+template <class T>
+inline constexpr T kGeluCube = T(1.5957691216057308 * 0.044715);
+inline constexpr int kGeluEnd = 10000;
+
+template <class T>
+TESSERA_INLINE T t_gelu_tanh(T a) {
+  const T x = a < T(-kGeluEnd) ? T(-kGeluEnd) : a;
+  const T w = x * (kGeluSlope<T> + kGeluCube<T> * (x * x));
+  const T small = exp(-t_abs(w)), share = 1 / (1 + small);
+  return x * (w < 0 ? small * share : share);
+}
+
+template <class T>
+TESSERA_INLINE T t_gelu_tanh_slope(T a) {
+  const T above = a < T(-kGeluEnd) ? T(-kGeluEnd) : a,
+          x = above > T(kGeluEnd) ? T(kGeluEnd) : above;
+  const T square = x * x;
+  const T w = x * (kGeluSlope<T> + kGeluCube<T> * square);
+  const T small = exp(-t_abs(w)), large_share = 1 / (1 + small), small_share = small * large_share;
+  const T share = w < 0 ? small_share : large_share, rest = w < 0 ? large_share : small_share;
+  return share * (1 + x * rest * (kGeluSlope<T> + 3 * kGeluCube<T> * square));
 }
 
 template <class T>

@@ -17,6 +17,11 @@ TESSERA_INLINE V<T> load_wide(const T* p) {
   return v;
 }
 
+template <class T>
+TESSERA_INLINE void store_wide(T* p, V<T> v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
 struct Sum {
   template <class T>
   static constexpr T identity() {
@@ -116,21 +121,50 @@ TESSERA_INLINE T fold_run(const T* x, int64_t n) {
   }
 }
 
+// How many columns are folded at a time.
+template <class T>
+struct OneColumn {
+  static constexpr int64_t kStep = 1;
+  TESSERA_INLINE static T read(const T* p) { return *p; }
+  TESSERA_INLINE static void write(T* p, T v) { *p = v; }
+};
+template <class T>
+struct WideColumns {
+  static constexpr int64_t kStep = Wide<T>::kLanes;
+  TESSERA_INLINE static V<T> read(const T* p) { return load_wide(p); }
+  TESSERA_INLINE static void write(T* p, V<T> v) { store_wide(p, v); }
+};
+
+// Folds kRows (1 or 4) rows at `a` into value, from column o on while there are as many as Columns
+// takes. Returns the first column left.
+template <class Op, class Columns, int kRows, class T>
+TESSERA_INLINE int64_t fold_few_rows(T* value, const T* a, int64_t outer, int64_t o) {
+  for (; o + Columns::kStep <= outer; o += Columns::kStep) {
+    auto part = Columns::read(a + o);
+    if constexpr (kRows == 4) {
+      const T *a1 = a + outer, *a2 = a1 + outer, *a3 = a2 + outer;
+      part = Op::apply(Op::apply(part, Columns::read(a1 + o)),
+                       Op::apply(Columns::read(a2 + o), Columns::read(a3 + o)));
+    }
+    Columns::write(value + o, Op::apply(Columns::read(value + o), part));
+  }
+  return o;
+}
+
+template <class Op, int kRows, class T>
+TESSERA_INLINE void fold_rows(T* value, const T* a, int64_t outer) {
+  int64_t o = 0;
+  // Wide on purpose: of Max and Min, compilers make loops over single values.
+  if constexpr (!kIsBool<T>) o = fold_few_rows<Op, WideColumns<T>, kRows>(value, a, outer, o);
+  fold_few_rows<Op, OneColumn<T>, kRows>(value, a, outer, o);
+}
+
 // Columns: value[o] op= a[i * outer + o], four rows at a time.
 template <class Op, class T>
-void fold_columns(T* __restrict value, const T* __restrict a, int64_t outer, int64_t inner) {
+void fold_columns(T* value, const T* a, int64_t outer, int64_t inner) {
   int64_t i = 0;
-  for (; i + 4 <= inner; i += 4, a += 4 * outer) {
-    const T* __restrict a1 = a + outer;
-    const T* __restrict a2 = a1 + outer;
-    const T* __restrict a3 = a2 + outer;
-    for (int64_t o = 0; o < outer; ++o) {
-      value[o] = Op::apply(value[o], Op::apply(Op::apply(a[o], a1[o]), Op::apply(a2[o], a3[o])));
-    }
-  }
-  for (; i < inner; ++i, a += outer) {
-    for (int64_t o = 0; o < outer; ++o) value[o] = Op::apply(value[o], a[o]);
-  }
+  for (; i + 4 <= inner; i += 4, a += 4 * outer) fold_rows<Op, 4>(value, a, outer);
+  for (; i < inner; ++i, a += outer) fold_rows<Op, 1>(value, a, outer);
 }
 
 template <class Op, class T>
@@ -167,6 +201,36 @@ int64_t find_value(const T* x, int64_t n, T value) {
   return i;
 }
 
+// The signed integer as wide as T.
+template <class T>
+using Place = typename Choose<sizeof(T) == 8, int64_t,
+                              typename Choose<sizeof(T) == 4, int32_t, int8_t>::Type>::Type;
+
+// As many columns as a wide value has. Places are counted in lanes as wide as the values, so no
+// more rows at a time than those can count.
+template <class T>
+TESSERA_INLINE void argmax_wide(T* value, int64_t* where, const T* a, const Fold& fold) {
+  using P = Place<T>;
+  constexpr int64_t kMostRows = sizeof(P) == 1 ? 127 : 1 << 30;
+  V<T> best = load_wide(value);
+  for (int64_t first = 0; first < fold.inner; first += kMostRows) {
+    const int64_t rows = fold.inner - first < kMostRows ? fold.inner - first : kMostRows;
+    V<P> places = V<P>{} - P(1);
+    for (int64_t i = 0; i < rows; ++i) {
+      const V<T> next = load_wide(a + (first + i) * fold.outer);
+      const auto better = (next > best) | ((next != next) & (best == best));
+      best = better ? next : best;
+      places = better ? V<P>{} + P(i) : places;
+    }
+    P lanes[Wide<P>::kLanes];
+    store_wide(lanes, places);
+    for (int64_t o = 0; o < Wide<T>::kLanes; ++o) {
+      if (lanes[o] >= 0) where[o] = fold.base + first + int64_t(lanes[o]);
+    }
+  }
+  store_wide(value, best);
+}
+
 template <class T>
 void argmax_loop(void* value, int64_t* where, const void* a, const Fold& fold) {
   T* vp = static_cast<T*>(value);
@@ -181,11 +245,18 @@ void argmax_loop(void* value, int64_t* where, const void* a, const Fold& fold) {
     }
     return;
   }
-  for (int64_t i = 0; i < fold.inner; ++i, ap += fold.outer) {
-    for (int64_t o = 0; o < fold.outer; ++o) {
-      const bool better = beats(ap[o], vp[o]);
-      vp[o] = better ? ap[o] : vp[o];
-      where[o] = better ? fold.base + i : where[o];
+  int64_t o = 0;
+  if constexpr (!kIsBool<T>) {
+    for (; o + Wide<T>::kLanes <= fold.outer; o += Wide<T>::kLanes) {
+      argmax_wide(vp + o, where + o, ap + o, fold);
+    }
+  }
+  for (; o < fold.outer; ++o) {
+    for (int64_t i = 0; i < fold.inner; ++i) {
+      const T next = ap[i * fold.outer + o];
+      if (!beats(next, vp[o])) continue;
+      vp[o] = next;
+      where[o] = fold.base + i;
     }
   }
 }

@@ -1,4 +1,7 @@
 // Rows of the named kernels. Included by simd/loops.cpp.
+//
+// A row is walked several times. While one walk computes, the memory of the next is fetched: where
+// the results will go, and the row behind this one (of the last row, that is memory nobody reads).
 
 template <class T>
 void softmax_row(int64_t n, void* y, const void* x) {
@@ -14,8 +17,10 @@ template <class T>
 struct SquaredDistances {
   const T* x;
   T from;
+  const T* soon;
   TESSERA_INLINE T one(int64_t i) const { return (x[i] - from) * (x[i] - from); }
   TESSERA_INLINE V<T> wide(int64_t i) const {
+    __builtin_prefetch(soon + i, 1, 2);
     const V<T> d = load_wide(x + i) - from;
     return d * d;
   }
@@ -24,56 +29,93 @@ struct SquaredDistances {
 template <class T>
 void layer_norm_row(int64_t n, void* y, void* mean_out, void* rstd_out, const void* x,
                     const void* gamma, const void* beta, double epsilon) {
-  T* __restrict yp = static_cast<T*>(y);
+  T* yp = static_cast<T*>(y);
   const T* xp = static_cast<const T*>(x);
   const T* gp = static_cast<const T*>(gamma);
   const T* bp = static_cast<const T*>(beta);
   const T mean = fold_run<Sum, T>(xp, n) / T(n);
-  const T variance = fold_source<Sum, T>(SquaredDistances<T>{xp, mean}, n) / T(n);
+  const T variance = fold_source<Sum, T>(SquaredDistances<T>{xp, mean, yp}, n) / T(n);
   const T rstd = 1 / sqrt(variance + T(epsilon));
-  for (int64_t i = 0; i < n; ++i) yp[i] = (xp[i] - mean) * rstd * gp[i] + bp[i];
+  int64_t i = 0;
+  for (; i + Wide<T>::kLanes <= n; i += Wide<T>::kLanes) {
+    __builtin_prefetch(xp + n + i, 0, 2);
+    const V<T> normal = (load_wide(xp + i) - mean) * rstd;
+    store_wide(yp + i, normal * load_wide(gp + i) + load_wide(bp + i));
+  }
+  for (; i < n; ++i) yp[i] = (xp[i] - mean) * rstd * gp[i] + bp[i];
   *static_cast<T*>(mean_out) = mean;
   *static_cast<T*>(rstd_out) = rstd;
 }
 
+// A row of g, x and gamma, seen as the two sums and the result of the gradient need it. Wide on
+// purpose, the last loop too: compilers find too many arrays in it that might overlap.
 template <class T>
-struct Products {
-  const T* a;
-  const T* b;
-  TESSERA_INLINE T one(int64_t i) const { return a[i] * b[i]; }
-  TESSERA_INLINE V<T> wide(int64_t i) const { return load_wide(a + i) * load_wide(b + i); }
+struct NormGradient {
+  const T *g, *x, *gamma;
+  T mean, rstd;
+
+  TESSERA_INLINE T scaled(int64_t i) const { return g[i] * gamma[i]; }
+  TESSERA_INLINE T normal(int64_t i) const { return (x[i] - mean) * rstd; }
+  TESSERA_INLINE V<T> scaled_wide(int64_t i) const {
+    return load_wide(g + i) * load_wide(gamma + i);
+  }
+  TESSERA_INLINE V<T> normal_wide(int64_t i) const { return (load_wide(x + i) - mean) * rstd; }
 };
 
 template <class T>
-struct ProductsWithNormal {
-  const T* a;
-  const T* b;
-  const T* x;
-  T mean, rstd;
-  TESSERA_INLINE T one(int64_t i) const { return a[i] * b[i] * ((x[i] - mean) * rstd); }
-  TESSERA_INLINE V<T> wide(int64_t i) const {
-    return load_wide(a + i) * load_wide(b + i) * ((load_wide(x + i) - mean) * rstd);
-  }
+struct Sums {
+  T one, x;  // of g · gamma, and of that times the normalised x
 };
+
+template <class T>
+TESSERA_INLINE Sums<T> sum_gradient(const NormGradient<T>& row, int64_t n, const T* soon) {
+  constexpr int64_t kLanes = Wide<T>::kLanes, kAccumulators = 4;
+  V<T> one[kAccumulators] = {}, x[kAccumulators] = {};
+  int64_t i = 0;
+  auto add = [&](int64_t k, int64_t at) {
+    __builtin_prefetch(soon + at, 1, 2);
+    const V<T> scaled = row.scaled_wide(at);
+    one[k] += scaled;
+    x[k] += scaled * row.normal_wide(at);
+  };
+  for (; i + kAccumulators * kLanes <= n; i += kAccumulators * kLanes) {
+    for (int64_t k = 0; k < kAccumulators; ++k) add(k, i + k * kLanes);
+  }
+  for (; i + kLanes <= n; i += kLanes) add(0, i);
+  Sums<T> rest{0, 0};
+  for (; i < n; ++i) {
+    rest.one += row.scaled(i);
+    rest.x += row.scaled(i) * row.normal(i);
+  }
+  return {fold_lanes<Sum, T>((one[0] + one[1]) + (one[2] + one[3])) + rest.one,
+          fold_lanes<Sum, T>((x[0] + x[1]) + (x[2] + x[3])) + rest.x};
+}
 
 template <class T>
 void layer_norm_backward_row(int64_t n, void* dx, void* dgamma, void* dbeta, const void* g,
-                             const void* x, const void* gamma, const void* mean_in,
-                             const void* rstd_in) {
-  T* __restrict dxp = static_cast<T*>(dx);
-  T* __restrict dgp = static_cast<T*>(dgamma);
-  T* __restrict dbp = static_cast<T*>(dbeta);
-  const T* gp = static_cast<const T*>(g);
-  const T* xp = static_cast<const T*>(x);
-  const T* wp = static_cast<const T*>(gamma);
-  const T mean = *static_cast<const T*>(mean_in), rstd = *static_cast<const T*>(rstd_in);
-  const T along_one = fold_source<Sum, T>(Products<T>{gp, wp}, n) / T(n);
-  const T along_x = fold_source<Sum, T>(ProductsWithNormal<T>{gp, wp, xp, mean, rstd}, n) / T(n);
-  for (int64_t i = 0; i < n; ++i) {
-    const T normal = (xp[i] - mean) * rstd;
-    dgp[i] += gp[i] * normal;
-    dbp[i] += gp[i];
-    dxp[i] = rstd * (gp[i] * wp[i] - along_one - normal * along_x);
+                             const void* x, const void* gamma, const void* mean, const void* rstd) {
+  T* dxp = static_cast<T*>(dx);
+  T* dgp = static_cast<T*>(dgamma);
+  T* dbp = static_cast<T*>(dbeta);
+  const NormGradient<T> row{static_cast<const T*>(g), static_cast<const T*>(x),
+                            static_cast<const T*>(gamma), *static_cast<const T*>(mean),
+                            *static_cast<const T*>(rstd)};
+  const Sums<T> sums = sum_gradient(row, n, dxp);
+  const T along_one = sums.one / T(n), along_x = sums.x / T(n);
+  int64_t i = 0;
+  for (; i + Wide<T>::kLanes <= n; i += Wide<T>::kLanes) {
+    __builtin_prefetch(row.g + n + i, 0, 2);
+    __builtin_prefetch(row.x + n + i, 0, 2);
+    const V<T> normal = row.normal_wide(i), gi = load_wide(row.g + i);
+    store_wide(dgp + i, load_wide(dgp + i) + gi * normal);
+    store_wide(dbp + i, load_wide(dbp + i) + gi);
+    store_wide(dxp + i, row.rstd * (row.scaled_wide(i) - along_one - normal * along_x));
+  }
+  for (; i < n; ++i) {
+    const T normal = row.normal(i);
+    dgp[i] += row.g[i] * normal;
+    dbp[i] += row.g[i];
+    dxp[i] = row.rstd * (row.scaled(i) - along_one - normal * along_x);
   }
 }
 

@@ -17,17 +17,17 @@ TESSERA_INLINE float reduce_half_pi(float x, uint32_t& k) {
 TESSERA_INLINE float sin_near_zero(float r) {
   const float z = r * r;
   float p = 2.722854787862161e-06f;
-  p = p * z - 0.00019839916785713285f;
-  p = p * z + 0.008333331905305386f;
-  p = p * z - 0.1666666716337204f;
+  p = fused(p, z, -0.00019839916785713285f);
+  p = fused(p, z, 0.008333331905305386f);
+  p = fused(p, z, -0.1666666716337204f);
   return r + r * z * p;
 }
 
 TESSERA_INLINE float cos_near_zero(float r) {
   const float z = r * r;
   float p = 2.4530298105673864e-05f;
-  p = p * z - 0.0013888218672946095f;
-  p = p * z + 0.0416666641831398f;
+  p = fused(p, z, -0.0013888218672946095f);
+  p = fused(p, z, 0.0416666641831398f);
   return (1 - 0.5f * z) + z * z * p;
 }
 
@@ -65,10 +65,10 @@ TESSERA_INLINE float atan(float x) {
   const float q = numerator / (large ? t : middle ? t + 1 : 1.f);
   const float z = q * q;
   float p = -0.06451597064733505f;
-  p = p * z + 0.10743631422519684f;
-  p = p * z - 0.14263945817947388f;
-  p = p * z + 0.19999539852142334f;
-  p = p * z - 0.3333333134651184f;
+  p = fused(p, z, 0.10743631422519684f);
+  p = fused(p, z, -0.14263945817947388f);
+  p = fused(p, z, 0.19999539852142334f);
+  p = fused(p, z, -0.3333333134651184f);
   const float high = large ? 0x1.921fb6p+0f : middle ? 0x1.921fb6p-1f : 0.f;
   const float low = large ? -0x1.777a5cp-25f : middle ? -0x1.777a5cp-26f : 0.f;
   return float_of(bits_of(high + (q + (q * z * p + low))) | sign);

@@ -1,0 +1,350 @@
+// attention_backward: g (B, H, T, E), q, k, v, y, lse -> dq, dk, dv.
+//
+// A task is a head and every n-th block of its keys. With p = exp(q kᵀ - lse) recomputed a panel of
+// keys and a block of queries at a time, a column per key, and ds = p · (g vᵀ - Σ g y):
+//   dvᵀ += gᵀ p    dkᵀ += qᵀ ds    dq += ds k
+// Which tasks there are follows from the shape alone, and where several add to the same output
+// their parts are summed in a fixed order afterwards.
+#include <functional>
+#include <limits>
+
+#include "tessera/backend/cpu/kernels/attention.h"
+#include "tessera/backend/cpu/scratch.h"
+#include "tessera/base/thread_pool.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr int64_t kBlockRows = 96;   // queries
+constexpr int64_t kBlockPanels = 4;  // of keys
+constexpr int64_t kTasks = 16;       // enough for as many threads, where the keys allow
+
+constexpr int kG = 0, kY = 4, kLse = 5;  // operands
+
+template <class T>
+constexpr T kUnseen = -std::numeric_limits<T>::infinity();
+
+template <class T>
+class Backward {
+ public:
+  Backward(const AttentionCall& call, const AttentionTools<T>& tools, std::span<char* const> at)
+      : c_(call), tools_(tools), run_(call, at), mask_(run_, tools) {
+    rows_ = std::min(c_.queries, kBlockRows);
+    keys_ = kBlockPanels * tools.width();
+    // A line more than the keys need, for rows a power of two apart meet in few lines of the cache.
+    stride_ = keys_ + 64 / int64_t(sizeof(T));
+    const int64_t blocks = (c_.keys + keys_ - 1) / keys_, heads = c_.batch * c_.heads;
+    chunks_ = std::min(blocks, (kTasks + heads - 1) / heads);
+    padded_depth_ = (c_.depth + tools.gemm.lanes - 1) / tools.gemm.lanes * tools.gemm.lanes;
+    reads_keys_ =
+        tools.reads(call, call.k) && (tools.gemm.reads_exactly || c_.depth == padded_depth_);
+    for (int i = 0; i < 3; ++i) wanted_[i] = run_.at[size_t(c_.outputs + i)] != nullptr;
+    plan_room();
+  }
+
+  void run() {
+    const int64_t heads = c_.batch * c_.heads, size = sizeof(T);
+    // Of dq a part per chunk, of dk and dv one per head: where these are several.
+    Room parts;
+    if (chunks_ > 1) parts.add(chunks_ * heads * c_.queries * c_.depth * size);
+    const int64_t dk_at = parts.bytes();
+    if (c_.heads_per_group() > 1) parts.add(heads * c_.keys * c_.depth * size);
+    const int64_t dv_at = parts.bytes();
+    if (c_.heads_per_group() > 1) parts.add(heads * c_.keys * c_.values * size);
+    char* room = parts.bytes() == 0 ? nullptr : scratch(Scratch::launch, parts.bytes());
+    dq_parts_ = reinterpret_cast<T*>(room);
+    dk_parts_ = reinterpret_cast<T*>(room + dk_at);
+    dv_parts_ = reinterpret_cast<T*>(room + dv_at);
+    auto body = [this](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) run_task(i / chunks_, i % chunks_);
+    };
+    thread_pool().parallel_for(heads * chunks_, 1, std::cref(body));
+    if (chunks_ > 1) sum_parts(0, heads, chunks_, c_.queries * c_.depth, dq_parts_);
+    if (c_.heads_per_group() > 1) {
+      const int64_t groups = c_.batch * c_.groups;
+      sum_parts(1, groups, c_.heads_per_group(), c_.keys * c_.depth, dk_parts_);
+      sum_parts(2, groups, c_.heads_per_group(), c_.keys * c_.values, dv_parts_);
+    }
+  }
+
+ private:
+  struct Work {
+    char* room;
+    int64_t b, head, chunk;
+    int64_t keys;            // that can be seen
+    Rows<T> g = {}, k = {};  // k: of the present block
+    T* dq = nullptr;
+
+    T* at(int64_t offset) const { return reinterpret_cast<T*>(room + offset); }
+  };
+
+  void plan_room() {
+    const int64_t size = sizeof(T), w = tools_.width(), t = c_.queries;
+    queries_at_ = room_.add(t * c_.depth * size);
+    g_at_ = room_.add(tools_.reads(c_, kG) ? 0 : t * c_.values * size);
+    lse_at_ = room_.add(t * size);
+    along_at_ = room_.add(t * size);
+    dq_at_ = room_.add(tools_.plain || chunks_ > 1 ? 0 : t * c_.depth * size);
+    k_panels_at_ = room_.add(keys_ * c_.depth * size);
+    v_panels_at_ = room_.add(keys_ * c_.values * size);
+    k_rows_at_ = room_.add(reads_keys_ ? 0 : keys_ * padded_depth_ * size);
+    dk_at_ = room_.add(keys_ * c_.depth * size);
+    dv_at_ = room_.add(keys_ * c_.values * size);
+    p_at_ = room_.add(rows_ * stride_ * size);
+    ds_at_ = room_.add(rows_ * stride_ * size);
+    extra_at_ = room_.add(rows_ * stride_ * size);
+    draws_at_ = room_.add(12 * w);
+    copy_at_ = room_.add(std::max(rows_, keys_) * std::max(c_.depth, c_.values) * size);
+  }
+
+  // The parts of each of n results are added up in their order.
+  void sum_parts(int output, int64_t n, int64_t parts, int64_t count, T* from) const {
+    if (!wanted_[output]) return;
+    char* to = run_.at[size_t(c_.outputs + output)];
+    auto body = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        T* sum = from + i * parts * count;
+        for (int64_t p = 1; p < parts; ++p) tools_.loops.add(count, sum, sum + p * count);
+        tools_.store(to + i * count * size_of(c_.dtype), sum, {1, count, 0, 1, 0, 1});
+      }
+    };
+    thread_pool().parallel_for(n, 1, std::cref(body));
+  }
+
+  void run_task(int64_t index, int64_t chunk) const {
+    Work work{scratch(Scratch::tile, room_.bytes()), index / c_.heads, index % c_.heads, chunk, 0};
+    work.keys = run_.key_count(work.b);
+    load_queries(work);
+    for (int64_t key = chunk * keys_; key < c_.keys; key += chunks_ * keys_) {
+      const int64_t n = std::clamp<int64_t>(work.keys - key, 0, keys_);
+      std::fill_n(work.at(dk_at_), keys_ * c_.depth, T(0));
+      std::fill_n(work.at(dv_at_), keys_ * c_.values, T(0));
+      if (n > 0) run_keys(work, key, n);
+      clear_beyond(work, n);
+      store_keys(work, key, std::min(keys_, c_.keys - key));
+    }
+    store_queries(work);
+  }
+
+  void load_queries(Work& work) const {
+    const int64_t t = c_.queries;
+    tools_.copy_rows(run_, c_.q, run_.matrix(c_.q, work.b, work.head), 0, t, work.at(queries_at_));
+    tools_.loops.scale(t * c_.depth, work.at(queries_at_), T(c_.call.attrs.scalar));
+    work.g = tools_.rows_of(run_, kG, run_.matrix(kG, work.b, work.head), 0, t, work.at(g_at_));
+    const char* y = run_.matrix(kY, work.b, work.head);
+    for (int64_t row = 0; row < t; row += rows_) {
+      const int64_t n = std::min(rows_, t - row);
+      const Rows<T> part = tools_.rows_of(run_, kY, y, row, n, work.at(copy_at_));
+      tools_.loops.dots(n, c_.values, work.at(along_at_) + row, work.g.at + row * work.g.stride,
+                        work.g.stride, part.at, part.stride);
+    }
+    tools_.copy(work.at(lse_at_), run_.matrix(kLse, work.b, work.head),
+                {1, t, 0, 1, 0, c_.stride(kLse, 2)});
+    work.dq = dq_of(work);
+    if (wanted_[0]) std::fill_n(work.dq, t * c_.depth, T(0));
+  }
+
+  // Where the gradient of this head's queries is summed up: the output where that is of type T.
+  T* dq_of(const Work& work) const {
+    const int64_t index = work.b * c_.heads + work.head, count = c_.queries * c_.depth;
+    if (chunks_ > 1) return dq_parts_ + (index * chunks_ + work.chunk) * count;
+    if (!tools_.plain) return work.at(dq_at_);
+    return reinterpret_cast<T*>(run_.at[size_t(c_.outputs)]) + index * count;
+  }
+
+  // n keys from `key` on, with all queries that see some of them.
+  void run_keys(Work& work, int64_t key, int64_t n) const {
+    pack_keys(work, key, n);
+    const int64_t first = c_.causal ? std::max<int64_t>(0, key - c_.shift()) : 0;
+    for (int64_t row = first / rows_ * rows_; row < c_.queries; row += rows_) {
+      run_block(work, row, std::min(rows_, c_.queries - row), key, n);
+    }
+  }
+
+  void pack_keys(Work& work, int64_t key, int64_t n) const {
+    const int64_t w = tools_.width(), group = work.head / c_.heads_per_group();
+    T* room = work.at(copy_at_);
+    const Rows<T> k = tools_.rows_of(run_, c_.k, run_.matrix(c_.k, work.b, group), key, n, room);
+    work.k = k;
+    if (!reads_keys_) {
+      work.k = {work.at(k_rows_at_), padded_depth_};
+      tools_.copy(work.at(k_rows_at_), k.at, {n, c_.depth, padded_depth_, 1, k.stride, 1});
+    }
+    for (int64_t i = 0; i < n; i += w) {
+      tools_.pack_panel(work.at(k_panels_at_) + i * c_.depth, {k.at + i * k.stride, k.stride},
+                        std::min(w, n - i), c_.depth);
+    }
+    const Rows<T> v = tools_.rows_of(run_, c_.v, run_.matrix(c_.v, work.b, group), key, n, room);
+    for (int64_t i = 0; i < n; i += w) {
+      tools_.pack_panel(work.at(v_panels_at_) + i * c_.values, {v.at + i * v.stride, v.stride},
+                        std::min(w, n - i), c_.values);
+    }
+  }
+
+  // `rows` queries from `row` on and n keys from `key` on.
+  void run_block(const Work& work, int64_t row, int64_t rows, int64_t key, int64_t n) const {
+    const int64_t w = tools_.width();
+    for (int64_t i = 0; i < n; i += w) {
+      // Tiles that see nothing of this panel are left out.
+      const int64_t blind = c_.causal ? std::max<int64_t>(0, key + i - c_.shift() - row) : 0;
+      const int64_t skip = blind / tools_.rows() * tools_.rows();
+      if (skip >= rows) break;
+      run_panel(work, row, rows, skip, key, i, std::min(w, n - i));
+    }
+    if (!wanted_[0]) return;
+    // By the same tiles, each over the keys that it sees: of others it has no ds.
+    for (int64_t i = 0; i < rows; i += tools_.rows()) {
+      const int64_t tile = std::min(tools_.rows(), rows - i);
+      const int64_t last = c_.causal ? row + i + tile - 1 + c_.shift() : c_.keys;
+      const int64_t depth = std::min(n, last - key + 1);
+      if (depth <= 0) continue;
+      tools_.multiply({tile, depth, c_.depth, work.at(ds_at_) + i * stride_, stride_, work.k.at,
+                       work.k.stride, work.dq + (row + i) * c_.depth, c_.depth, true});
+    }
+  }
+
+  // The panel of n keys that starts `panel` keys into the block; queries from row + skip on.
+  void run_panel(const Work& work, int64_t row, int64_t rows, int64_t skip, int64_t key,
+                 int64_t panel, int64_t n) const {
+    const int64_t w = tools_.width(), first = row + skip, count = rows - skip;
+    T *p = work.at(p_at_), *ds = work.at(ds_at_) + skip * stride_ + panel;
+    const T* q = work.at(queries_at_) + first * c_.depth;
+    const T* g = work.g.at + first * work.g.stride;
+    tools_.multiply({count, c_.depth, w, q, c_.depth, work.at(k_panels_at_) + panel * c_.depth, w,
+                     p, stride_, false});
+    tools_.multiply({count, c_.values, w, g, work.g.stride,
+                     work.at(v_panels_at_) + panel * c_.values, w, ds, stride_, false});
+    restrict_scores(work, first, count, key + panel, n);
+    const T* kept = mask_.drops() ? draw(work, first, count, key + panel, n) : nullptr;
+    tools_.loops.weigh_rows(count, w, stride_, p, ds, work.at(lse_at_) + first,
+                            work.at(along_at_) + first, kept);
+    if (wanted_[2]) {
+      tools_.multiply_transposed({c_.values, count, w, g, work.g.stride, p, stride_,
+                                  work.at(dv_at_) + panel * c_.values, w, true});
+    }
+    if (wanted_[1]) {
+      tools_.multiply_transposed({c_.depth, count, w, q, c_.depth, ds, stride_,
+                                  work.at(dk_at_) + panel * c_.depth, w, true});
+    }
+  }
+
+  // The scores of `count` queries from `first` on and n keys from `key` on.
+  void restrict_scores(const Work& work, int64_t first, int64_t count, int64_t key,
+                       int64_t n) const {
+    const int64_t w = tools_.width();
+    T *s = work.at(p_at_), *extra = work.at(extra_at_);
+    if (mask_.masks()) {
+      mask_.load({work.b, work.head, first, key, count, n, 0, stride_, 1}, extra);
+      for (int64_t i = 0; i < count; ++i) mask_.apply(i * stride_, n, s, extra);
+    }
+    for (int64_t i = 0; c_.causal && i < count; ++i) {
+      const int64_t seen = first + i + c_.shift() - key + 1;
+      if (seen >= w) break;
+      std::fill(s + i * stride_ + std::max<int64_t>(0, seen), s + i * stride_ + w, kUnseen<T>);
+    }
+  }
+
+  const T* draw(const Work& work, int64_t first, int64_t count, int64_t key, int64_t n) const {
+    T* extra = work.at(extra_at_);
+    for (int64_t i = 0; i < count; ++i) {
+      T* factors = extra + i * stride_;
+      std::fill(factors + n, factors + tools_.width(), T(0));
+      mask_.draw(work.b, work.head, first + i, key, n, factors, work.room + draws_at_);
+    }
+    return extra;
+  }
+
+  // What the last panel holds beside its n keys is of no key.
+  void clear_beyond(const Work& work, int64_t n) const {
+    const int64_t w = tools_.width(), seen = n % w;
+    if (seen == 0) return;
+    auto clear = [&](T* panel, int64_t columns) {
+      for (int64_t i = 0; i < columns; ++i)
+        std::fill(panel + i * w + seen, panel + (i + 1) * w, T(0));
+    };
+    clear(work.at(dk_at_) + (n - seen) * c_.depth, c_.depth);
+    clear(work.at(dv_at_) + (n - seen) * c_.values, c_.values);
+  }
+
+  // n rows of an output or of a part of it, the panels at `from` transposed.
+  void store_panels(const Work& work, const T* from, int64_t n, int64_t columns, char* to,
+                    bool part) const {
+    const int64_t w = tools_.width();
+    const bool direct = part || tools_.plain;
+    for (int64_t i = 0; i < n; i += w) {
+      T* rows = direct ? reinterpret_cast<T*>(to) + i * columns : work.at(copy_at_);
+      const int64_t count = std::min(w, n - i);
+      tools_.loops.transpose(columns, count, rows, columns, from + i * columns, w);
+      if (direct) continue;
+      tools_.store(to + i * columns * size_of(c_.dtype), rows, {1, count * columns, 0, 1, 0, 1});
+    }
+  }
+
+  void store_keys(const Work& work, int64_t key, int64_t n) const {
+    const bool part = c_.heads_per_group() > 1;
+    const int64_t columns[] = {c_.depth, c_.values}, panels[] = {dk_at_, dv_at_};
+    T* const parts[] = {dk_parts_, dv_parts_};
+    for (int i = 0; i < 2; ++i) {
+      if (!wanted_[i + 1]) continue;
+      const int64_t first = ((work.b * c_.heads + work.head) * c_.keys + key) * columns[i];
+      char* to = part ? reinterpret_cast<char*>(parts[i] + first)
+                      : run_.at[size_t(c_.outputs + i + 1)] + first * size_of(c_.dtype);
+      store_panels(work, work.at(panels[i]), n, columns[i], to, part);
+    }
+  }
+
+  void store_queries(const Work& work) const {
+    if (!wanted_[0]) return;
+    const int64_t index = work.b * c_.heads + work.head, count = c_.queries * c_.depth;
+    tools_.loops.scale(count, work.dq, T(c_.call.attrs.scalar));
+    if (tools_.plain || chunks_ > 1) return;
+    tools_.store(run_.at[size_t(c_.outputs)] + index * count * tools_.size(), work.dq,
+                 {1, count, 0, 1, 0, 1});
+  }
+
+  const AttentionCall& c_;
+  const AttentionTools<T>& tools_;
+  AttentionRun run_;
+  AttentionMask<T> mask_;
+  int64_t rows_, keys_, stride_, chunks_, padded_depth_;
+  bool reads_keys_;
+  bool wanted_[3];
+  T *dq_parts_ = nullptr, *dk_parts_ = nullptr, *dv_parts_ = nullptr;
+  Room room_;
+  int64_t queries_at_, g_at_, lse_at_, along_at_, dq_at_, k_panels_at_, v_panels_at_, k_rows_at_,
+      dk_at_, dv_at_, p_at_, ds_at_, extra_at_, draws_at_, copy_at_;
+};
+
+template <class T>
+class AttentionBackward : public NamedKernel {
+ public:
+  explicit AttentionBackward(const AttentionCall& call) : call_(call), tools_(call) {}
+
+  void run(std::span<char* const> at) const override { Backward<T>(call_, tools_, at).run(); }
+
+ private:
+  AttentionCall call_;
+  AttentionTools<T> tools_;
+};
+
+}  // namespace
+
+std::unique_ptr<NamedKernel> make_attention_backward(const KernelCall& call) {
+  const AttentionCall c(call, 1, 6);
+  const Shape y = {c.batch, c.heads, c.queries, c.values};
+  expect_shape(call, kG, "a gradient", y);
+  expect_dtype(call, kG, "a gradient", c.dtype);
+  expect_shape(call, kY, "y", y);
+  expect_dtype(call, kY, "y", c.dtype);
+  expect_shape(call, kLse, "lse", {c.batch, c.heads, c.queries});
+  expect_dtype(call, kLse, "lse", compute_type(c.dtype));
+  for (int i = 0; i < 3; ++i) {
+    expect_shape(call, c.outputs + i, "a result", call.operands[size_t(c.q + i)].view.shape);
+    expect_dtype(call, c.outputs + i, "a result", c.dtype);
+  }
+  if (c.dtype == DType::f64) return std::make_unique<AttentionBackward<double>>(c);
+  return std::make_unique<AttentionBackward<float>>(c);
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,250 @@
+// attention: q (B, H, T, D), k (B, G, S, D), v (B, G, S, E) -> y (B, H, T, E), lse (B, H, T).
+//
+// Scores are kept transposed, a column per query, a block of keys at a time: s = k qᵀ, whose
+// softmax over the keys so far is vertical, and which is the right-hand factor of yᵀ += vᵀ s as it
+// stands. A panel of queries goes over all keys that its last one sees. Queries of heads that share
+// keys are columns of the same panels.
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "tessera/backend/cpu/kernels/attention_few.h"
+#include "tessera/backend/cpu/scratch.h"
+#include "tessera/base/thread_pool.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr int64_t kBlockKeys = 192;
+constexpr int64_t kTasks = 32;  // enough for as many threads
+
+template <class T>
+constexpr T kUnseen = -std::numeric_limits<T>::infinity();
+
+template <class T>
+class Forward {
+ public:
+  Forward(const AttentionCall& call, const AttentionTools<T>& tools, std::span<char* const> at)
+      : c_(call), tools_(tools), run_(call, at), mask_(run_, tools) {
+    const int64_t size = sizeof(T), rows = c_.heads_per_group() * c_.queries;
+    width_ = rows <= tools.gemm.lanes ? tools.gemm.lanes : tools.width();
+    const int64_t w = width_;
+    block_ = std::min(c_.keys, kBlockKeys);
+    panels_ = (rows + w - 1) / w;
+    keys_at_ = room_.add(tools.reads(call, call.k) ? 0 : c_.keys * c_.depth * size);
+    values_at_ = room_.add(tools.reads(call, call.v) ? 0 : c_.keys * c_.values * size);
+    queries_at_ = room_.add(c_.depth * w * size);
+    result_at_ = room_.add(c_.values * w * size);
+    scores_at_ = room_.add(block_ * w * size);
+    columns_at_ = room_.add(2 * w * size);
+    extra_at_ = room_.add(block_ * w * size);
+    draws_at_ = room_.add(w * block_ * size + 12 * block_);
+    rows_at_ = room_.add(w * std::max(c_.depth, c_.values) * size);
+  }
+
+  void run() {
+    const int64_t groups = c_.batch * c_.groups;
+    auto body = [this](int64_t begin, int64_t end) { run_panels(begin, end); };
+    // A task that has to copy keys copies all it needs, so it is many panels: a group's, unless
+    // there are few groups.
+    const int64_t parts = (kTasks + groups - 1) / groups;
+    const int64_t grain = (panels_ + parts - 1) / parts;
+    thread_pool().parallel_for(groups * panels_, grain, std::cref(body));
+  }
+
+ private:
+  // Columns of a panel that belong to one head.
+  struct Run {
+    int64_t column, count, head, query;
+  };
+
+  // One thread's place: a group and its keys.
+  struct Work {
+    char* room;
+    int64_t b = -1, group = -1;
+    int64_t keys = 0;  // that can be seen
+    Rows<T> k = {}, v = {};
+    int64_t copied = 0;  // keys and values, where they have to be
+
+    T* at(int64_t offset) const { return reinterpret_cast<T*>(room + offset); }
+  };
+
+  void run_panels(int64_t begin, int64_t end) const {
+    Work work{scratch(Scratch::tile, room_.bytes())};
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t pair = i / panels_, b = pair / c_.groups, group = pair % c_.groups;
+      if (b != work.b || group != work.group) enter(work, b, group);
+      run_panel(work, i % panels_ * width_);
+    }
+  }
+
+  void enter(Work& work, int64_t b, int64_t group) const {
+    work = {work.room, b, group, run_.key_count(b)};
+    work.k = tools_.rows_of(run_, c_.k, run_.matrix(c_.k, b, group), 0, 0, work.at(keys_at_));
+    work.v = tools_.rows_of(run_, c_.v, run_.matrix(c_.v, b, group), 0, 0, work.at(values_at_));
+  }
+
+  template <class F>
+  void for_each_run(int64_t group, int64_t row, const F& f) const {
+    const int64_t end = std::min(row + width_, c_.heads_per_group() * c_.queries);
+    for (int64_t at = row; at < end;) {
+      const int64_t head = at / c_.queries, query = at % c_.queries;
+      const int64_t count = std::min(end - at, c_.queries - query);
+      f(Run{at - row, count, group * c_.heads_per_group() + head, query});
+      at += count;
+    }
+  }
+
+  void run_panel(Work& work, int64_t row) const {
+    const int64_t w = width_;
+    T *top = work.at(columns_at_), *sum = top + w;
+    std::fill_n(top, w, kUnseen<T>);
+    std::fill_n(sum, w, T(0));
+    int64_t limit = 0;  // keys that some query of the panel sees
+    std::fill_n(work.at(queries_at_), c_.depth * w, T(0));
+    for_each_run(work.group, row, [&](const Run& r) {
+      load_queries(work, r);
+      const int64_t last = c_.causal ? r.query + r.count - 1 + c_.shift() : c_.keys;
+      limit = std::max(limit, std::min(work.keys, last + 1));
+    });
+    tools_.loops.scale(c_.depth * w, work.at(queries_at_), T(c_.call.attrs.scalar));
+    copy_keys(work, limit);
+    if (limit == 0) std::fill_n(work.at(result_at_), c_.values * w, T(0));
+    for (int64_t key = 0; key < limit; key += block_) {
+      run_block(work, row, key, std::min(block_, limit - key));
+    }
+    finish(work, row);
+  }
+
+  void load_queries(const Work& work, const Run& r) const {
+    const Rows<T> rows = tools_.rows_of(run_, c_.q, run_.matrix(c_.q, work.b, r.head), r.query,
+                                        r.count, work.at(rows_at_));
+    tools_.loops.transpose(r.count, c_.depth, work.at(queries_at_) + r.column, width_, rows.at,
+                           rows.stride);
+  }
+
+  void copy_keys(Work& work, int64_t limit) const {
+    if (limit <= work.copied) return;
+    const int64_t first = work.copied, n = limit - first;
+    if (!tools_.reads(c_, c_.k)) {
+      tools_.copy_rows(run_, c_.k, run_.matrix(c_.k, work.b, work.group), first, n,
+                       work.at(keys_at_) + first * c_.depth);
+    }
+    if (!tools_.reads(c_, c_.v)) {
+      tools_.copy_rows(run_, c_.v, run_.matrix(c_.v, work.b, work.group), first, n,
+                       work.at(values_at_) + first * c_.values);
+    }
+    work.copied = limit;
+  }
+
+  // n keys from `key` on.
+  void run_block(const Work& work, int64_t row, int64_t key, int64_t n) const {
+    const int64_t w = width_;
+    T *s = work.at(scores_at_), *top = work.at(columns_at_), *y = work.at(result_at_);
+    tools_.multiply({n, c_.depth, w, work.k.at + key * work.k.stride, work.k.stride,
+                     work.at(queries_at_), w, s, w, false});
+    restrict_scores(work, row, key, n);
+    tools_.loops.fold_keys(n, w, s, top, top + w, key == 0 ? 0 : c_.values, y);
+    if (mask_.drops()) drop(work, row, key, n);
+    tools_.multiply_transposed(
+        {c_.values, n, w, work.v.at + key * work.v.stride, work.v.stride, s, w, y, w, key > 0});
+  }
+
+  void restrict_scores(const Work& work, int64_t row, int64_t key, int64_t n) const {
+    const int64_t w = width_;
+    T *s = work.at(scores_at_), *extra = work.at(extra_at_);
+    if (mask_.masks()) {
+      std::fill_n(extra, n * w, T(0));
+      for_each_run(work.group, row, [&](const Run& r) {
+        mask_.load({work.b, r.head, r.query, key, r.count, n, r.column, 1, w}, extra);
+      });
+      mask_.apply(0, n * w, s, extra);
+    }
+    if (!c_.causal) return;
+    for_each_run(work.group, row, [&](const Run& r) {
+      for (int64_t i = std::max<int64_t>(0, r.query + c_.shift() - key + 1); i < n; ++i) {
+        const int64_t blind = std::min(r.count, key + i - c_.shift() - r.query);
+        std::fill_n(s + i * w + r.column, blind, kUnseen<T>);
+      }
+    });
+  }
+
+  void drop(const Work& work, int64_t row, int64_t key, int64_t n) const {
+    const int64_t w = width_;
+    T *factors = work.at(extra_at_), *drawn = work.at(draws_at_);
+    char* room = reinterpret_cast<char*>(drawn + w * block_);
+    std::fill_n(drawn, w * n, T(0));
+    for_each_run(work.group, row, [&](const Run& r) {
+      for (int64_t j = 0; j < r.count; ++j) {
+        mask_.draw(work.b, r.head, r.query + j, key, n, drawn + (r.column + j) * n, room);
+      }
+    });
+    tools_.loops.transpose(w, n, factors, w, drawn, n);
+    tools_.loops.multiply(n * w, work.at(scores_at_), factors);
+  }
+
+  void finish(const Work& work, int64_t row) const {
+    const int64_t w = width_, size = size_of(c_.dtype);
+    T *top = work.at(columns_at_), *sum = top + w, *y = work.at(result_at_);
+    for (int64_t j = 0; j < w; ++j) {
+      const bool blind = top[j] == kUnseen<T>;
+      top[j] = blind ? T(0) : top[j] + std::log(sum[j]);
+      sum[j] = blind ? T(0) : 1 / sum[j];
+    }
+    tools_.loops.scale_columns(c_.values, w, y, sum);
+    // Rows of a group lie one behind the other in the outputs.
+    const int64_t all = c_.heads_per_group() * c_.queries, n = std::min(w, all - row);
+    const int64_t first = (work.b * c_.groups + work.group) * all + row;
+    char *to = run_.at[size_t(c_.outputs)], *lse = run_.at[size_t(c_.outputs + 1)];
+    if (lse != nullptr) std::copy_n(top, n, reinterpret_cast<T*>(lse) + first);
+    if (to == nullptr) return;
+    to += first * c_.values * size;
+    if (tools_.plain) {
+      tools_.loops.transpose(c_.values, n, reinterpret_cast<T*>(to), c_.values, y, w);
+    } else {
+      tools_.loops.transpose(c_.values, n, work.at(rows_at_), c_.values, y, w);
+      tools_.store(to, work.at(rows_at_), {1, n * c_.values, 0, 1, 0, 1});
+    }
+  }
+
+  const AttentionCall& c_;
+  const AttentionTools<T>& tools_;
+  AttentionRun run_;
+  AttentionMask<T> mask_;
+  int64_t width_;  // of a panel
+  int64_t block_, panels_;
+  Room room_;
+  int64_t keys_at_, values_at_, queries_at_, result_at_, scores_at_, columns_at_, extra_at_,
+      draws_at_, rows_at_;
+};
+
+template <class T>
+class AttentionForward : public NamedKernel {
+ public:
+  explicit AttentionForward(const AttentionCall& call) : call_(call), tools_(call) {}
+
+  void run(std::span<char* const> at) const override {
+    few_ ? attend_few(call_, tools_, at) : Forward<T>(call_, tools_, at).run();
+  }
+
+ private:
+  AttentionCall call_;
+  AttentionTools<T> tools_;
+  bool few_ = has_few_queries(call_, tools_);
+};
+
+}  // namespace
+
+std::unique_ptr<NamedKernel> make_attention(const KernelCall& call) {
+  const AttentionCall c(call, 0, 3);
+  const Shape rows = {c.batch, c.heads, c.queries};
+  expect_shape(call, c.outputs, "y", {c.batch, c.heads, c.queries, c.values});
+  expect_dtype(call, c.outputs, "y", c.dtype);
+  expect_shape(call, c.outputs + 1, "lse", rows);
+  expect_dtype(call, c.outputs + 1, "lse", compute_type(c.dtype));
+  if (c.dtype == DType::f64) return std::make_unique<AttentionForward<double>>(c);
+  return std::make_unique<AttentionForward<float>>(c);
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,89 @@
+#include "tessera/backend/cpu/kernels/product_blocks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tessera/backend/cpu/kernels/product.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+constexpr int64_t kWorthAThread = 1 << 16;  // multiplications
+constexpr int64_t kWorthATask = 1 << 24;    // a product this large has several tasks per thread
+constexpr int64_t kTasksPerThread = 4;
+constexpr int64_t kDeepest = 512;  // of a block: loading and storing c costs little by then
+constexpr int64_t kFewTiles = 32, kDeep = 2048, kMostDepthParts = 32;
+
+// Cycles to pack one element, against those of one vector of multiplications.
+constexpr double kPackA = 0.4, kPackB = 0.3;
+constexpr double kTileVectors = 24;  // multiplications of a tile's step along k
+
+int64_t size_or(int name, int64_t guess) {
+  const int64_t size = sysconf(name);
+  return size > 0 ? size : guess;
+}
+
+// Cycles of a task per step along k.
+double cost(const ProductShape& s, int64_t rows, int64_t columns) {
+  const double tiles =
+      double(divide_up(rows, s.tile_rows)) * double(divide_up(columns, s.tile_columns));
+  return tiles * kTileVectors + kPackA * double(rows) + kPackB * double(columns);
+}
+
+}  // namespace
+
+Product transposed(const Product& p) {
+  return {p.dtype, p.n,        p.m,     p.k, p.b,        p.b_column, p.b_row,
+          p.a,     p.a_column, p.a_row, p.c, p.c_column, p.c_row};
+}
+
+const CacheSizes& cache_sizes() {
+  static const CacheSizes sizes = {size_or(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
+                                   size_or(_SC_LEVEL2_CACHE_SIZE, 512 << 10)};
+  return sizes;
+}
+
+Blocks choose_blocks(const ProductShape& s) {
+  const CacheSizes& caches = cache_sizes();
+  const int64_t line = s.element * s.tile_rows;
+  const int64_t deepest = std::clamp<int64_t>(caches.first / line, 64, kDeepest);
+  Blocks blocks;
+  // Blocks of equal depth: a short last one would load and store all of c for little work.
+  blocks.depth = std::max<int64_t>(1, divide_up(s.k, divide_up(s.k, deepest)));
+  const int64_t bytes = blocks.depth * s.element;
+  blocks.rows = round_up(std::max<int64_t>(1, caches.second / 8 / bytes), s.tile_rows);
+  blocks.columns = round_up(std::max<int64_t>(1, 4 * caches.second / bytes), s.tile_columns);
+  return blocks;
+}
+
+Grid choose_grid(const ProductShape& s, int64_t threads) {
+  const int64_t work = s.m * s.n * s.k;
+  const int64_t users = std::min(threads, std::max<int64_t>(1, work / kWorthAThread));
+  if (users == 1) return {1, 1, s.m, s.n};
+  // Several tasks per thread even out what else the machine does.
+  const int64_t least = users * std::clamp<int64_t>(work / users / kWorthATask, 1, kTasksPerThread);
+  Grid best = {1, 1, s.m, s.n};
+  double best_cost = 1e300;
+  for (int64_t row_parts = 1; row_parts <= least; ++row_parts) {
+    const int64_t rows = round_up(divide_up(s.m, row_parts), s.tile_rows);
+    const int64_t columns = round_up(divide_up(s.n, divide_up(least, row_parts)), s.tile_columns);
+    const Grid grid = {divide_up(s.m, rows), divide_up(s.n, columns), rows, columns};
+    const int64_t rounds = divide_up(grid.row_parts * grid.column_parts, users);
+    const double total = double(rounds) * cost(s, rows, columns);
+    if (total < best_cost) {
+      best_cost = total;
+      best = grid;
+    }
+  }
+  return best;
+}
+
+int64_t depth_parts(const ProductShape& s) {
+  const int64_t tiles = divide_up(s.m, s.tile_rows) * divide_up(s.n, s.tile_columns);
+  if (tiles >= kFewTiles) return 1;
+  return std::clamp<int64_t>(s.k / kDeep, 1, kMostDepthParts);
+}
+
+}  // namespace tessera::cpu

@@ -1,0 +1,43 @@
+// How a matrix product is cut: along k by the caches, along the rows and columns of c by threads.
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::cpu {
+
+// The data caches a core has for itself; what the system tells, or a modest guess.
+struct CacheSizes {
+  int64_t first, second;  // bytes
+};
+const CacheSizes& cache_sizes();
+
+inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
+
+// The kernels' view of a product: its extents, the extents of a full tile, bytes of an element.
+struct ProductShape {
+  int64_t m, n, k;
+  int64_t tile_rows, tile_columns;
+  int64_t element;
+};
+
+// Extents of packed blocks. `depth` is a function of k and the machine alone: it decides the order
+// in which elements are summed.
+struct Blocks {
+  int64_t depth;          // along k: a tile's panel of a stays in the first-level cache
+  int64_t rows, columns;  // of a block of a (an eighth of the second-level cache) and of b
+};
+Blocks choose_blocks(const ProductShape& shape);
+
+// c cut into row_parts x column_parts tasks.
+struct Grid {
+  int64_t row_parts, column_parts;
+  int64_t rows, columns;  // of a task; the last ones may be smaller
+};
+Grid choose_grid(const ProductShape& shape, int64_t threads);
+
+// Into how many parts k is cut because c has too few tiles to occupy many threads; a function of
+// the shape alone. 1: it is not.
+int64_t depth_parts(const ProductShape& shape);
+
+}  // namespace tessera::cpu

@@ -1,0 +1,153 @@
+// Chains of scalar functions (loops.h). Included by simd/loops.cpp.
+//
+// Points are taken in blocks of a few wide values. A block passes through all links before the next
+// one starts, so it stays in machine registers, memory is walked once from front to back, and what
+// the links cost beside their arithmetic is one jump per block.
+
+#if defined(__AVX512F__)
+inline constexpr int kBlockWides = 8;
+#elif defined(__AVX2__)
+inline constexpr int kBlockWides = 4;
+#else
+inline constexpr int kBlockWides = 2;
+#endif
+
+// Past the caches. REQUIRES p aligned to 64.
+template <class T>
+TESSERA_INLINE void stream_wide(T* p, V<T> v) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(p), __m512i(v));
+#elif defined(__x86_64__)
+  __m128i parts[4];
+  __builtin_memcpy(parts, &v, sizeof v);
+  for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(p) + i, parts[i]);
+#else
+  store_wide(p, v);
+#endif
+}
+
+void stream_fence_loop() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+// How a block reads and writes memory: all of it, or the `count` values that are left of a wide
+// one.
+template <class T>
+struct WholeBlock {
+  TESSERA_INLINE V<T> load(const T* p) const { return load_wide(p); }
+  TESSERA_INLINE void store(T* p, V<T> v) const { store_wide(p, v); }
+};
+template <class T>
+struct PartBlock {
+  int64_t count;
+  TESSERA_INLINE V<T> load(const T* p) const {
+    T lanes[Wide<T>::kLanes] = {};
+    for (int64_t i = 0; i < count; ++i) lanes[i] = p[i];
+    return load_wide(lanes);
+  }
+  TESSERA_INLINE void store(T* p, V<T> v) const {
+    T lanes[Wide<T>::kLanes];
+    store_wide(lanes, v);
+    for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
+  }
+};
+
+template <class Op, bool kFlipped, class T, int kWides, class Access>
+TESSERA_INLINE void apply_link(V<T> (&v)[kWides], const Link& link, int64_t at, Access access) {
+  const T* operand = static_cast<const T*>(link.operand);
+  if (link.scalar) {
+    const V<T> b = *operand - V<T>{};  // not plus: -0 stays -0
+    for (V<T>& a : v) a = kFlipped ? Op::apply(b, a) : Op::apply(a, b);
+    return;
+  }
+  for (int k = 0; k < kWides; ++k) {
+    const V<T> b = access.load(operand + at + k * Wide<T>::kLanes);
+    v[k] = kFlipped ? Op::apply(b, v[k]) : Op::apply(v[k], b);
+  }
+}
+
+template <class T, int kWides>
+TESSERA_INLINE void call_link(V<T> (&v)[kWides], const Link& link, int64_t at, int64_t n) {
+  T room[kWides * Wide<T>::kLanes], result[kWides * Wide<T>::kLanes];
+  for (int k = 0; k < kWides; ++k) store_wide(room + k * Wide<T>::kLanes, v[k]);
+  const T* operand = static_cast<const T*>(link.operand);
+  if (link.code == LinkCode::with_itself) {
+    operand = room;
+  } else if (!link.scalar && operand != nullptr) {
+    operand += at;
+  }
+  if (link.code == LinkCode::round) {
+    link.cast(n, result, room);
+  } else if (link.code == LinkCode::call_flipped) {
+    link.loop(n, result, operand, room, nullptr, link.scalar ? 1 : 0);
+  } else {
+    link.loop(n, result, room, operand, nullptr, link.scalar ? 2 : 0);
+  }
+  for (int k = 0; k < kWides; ++k) v[k] = load_wide(result + k * Wide<T>::kLanes);
+}
+
+// n: the values of the block that count.
+template <class T, int kWides, class Access>
+TESSERA_INLINE void run_block(const Chain& chain, int64_t at, int64_t n, Access access) {
+  constexpr int64_t kLanes = Wide<T>::kLanes;
+  V<T> v[kWides];
+  for (int a = 0; a < chain.ahead_count; ++a) {
+    const char* ahead = chain.ahead[a] + at * int64_t(sizeof(T));
+    for (int k = 0; k < kWides; ++k) __builtin_prefetch(ahead + k * 64, 0, 2);
+  }
+  const T* from = static_cast<const T*>(chain.from) + at;
+  for (int k = 0; k < kWides; ++k) v[k] = access.load(from + k * kLanes);
+  for (const Link *link = chain.links, *end = link + chain.count; link != end; ++link) {
+    switch (link->code) {
+      case LinkCode::add: apply_link<Op_add, false, T>(v, *link, at, access); break;
+      case LinkCode::sub: apply_link<Op_sub, false, T>(v, *link, at, access); break;
+      case LinkCode::sub_from: apply_link<Op_sub, true, T>(v, *link, at, access); break;
+      case LinkCode::mul: apply_link<Op_mul, false, T>(v, *link, at, access); break;
+      case LinkCode::div: apply_link<Op_div, false, T>(v, *link, at, access); break;
+      case LinkCode::div_into: apply_link<Op_div, true, T>(v, *link, at, access); break;
+      case LinkCode::max: apply_link<Max, false, T>(v, *link, at, access); break;
+      case LinkCode::max_from: apply_link<Max, true, T>(v, *link, at, access); break;
+      case LinkCode::min: apply_link<Min, false, T>(v, *link, at, access); break;
+      case LinkCode::min_from: apply_link<Min, true, T>(v, *link, at, access); break;
+      case LinkCode::neg:
+        for (V<T>& a : v) a = -a;
+        break;
+      case LinkCode::square:
+        for (V<T>& a : v) a = a * a;
+        break;
+      case LinkCode::call:
+      case LinkCode::call_flipped:
+      case LinkCode::with_itself:
+      case LinkCode::round: call_link<T>(v, *link, at, n); break;
+    }
+    if (link->keep != nullptr) {
+      T* keep = static_cast<T*>(link->keep) + at;
+      for (int k = 0; k < kWides; ++k) access.store(keep + k * kLanes, v[k]);
+    }
+  }
+  T* to = static_cast<T*>(chain.to) + at;
+  if (chain.streams) {
+    for (int k = 0; k < kWides; ++k) stream_wide(to + k * kLanes, v[k]);
+  } else {
+    for (int k = 0; k < kWides; ++k) access.store(to + k * kLanes, v[k]);
+  }
+}
+
+template <class T>
+void chain_loop(int64_t n, const Chain& given) {
+  constexpr int64_t kLanes = Wide<T>::kLanes, kBlock = kBlockWides * kLanes;
+  Chain chain = given;
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) run_block<T, kBlockWides>(chain, i, kBlock, WholeBlock<T>{});
+  chain.streams = false;
+  for (; i + kLanes <= n; i += kLanes) run_block<T, 1>(chain, i, kLanes, WholeBlock<T>{});
+  if (i < n) run_block<T, 1>(chain, i, n - i, PartBlock<T>{n - i});
+}
+
+constexpr void fill_chains(LoopTable& table) {
+  table.chain_f32 = chain_loop<float>;
+  table.chain_f64 = chain_loop<double>;
+  table.stream_fence = stream_fence_loop;
+}

@@ -1,0 +1,90 @@
+// Tiles of dot products, for operands that are both contiguous along k. Included by simd/gemm.cpp
+// after gemm_pack.h.
+
+// The sums of neighbouring quarters of a vector's lanes, as one quad.
+template <class T>
+TESSERA_INLINE Q<T> fold_to_quad(V<T> v) {
+  Q<T> quads[kLanes<T> / 4 > 0 ? kLanes<T> / 4 : 1] = {};
+  __builtin_memcpy(quads, &v, sizeof v);
+#pragma GCC unroll 4
+  for (int64_t width = kLanes<T> / 8; width >= 1; width /= 2) {
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < width; ++i) quads[i] += quads[i + width];
+  }
+  return quads[0];
+}
+
+// The sums of four vectors' lanes.
+template <class T>
+TESSERA_INLINE Q<T> sum_lanes(const V<T>* v) {
+  Q<T> q[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) q[i] = fold_to_quad<T>(v[i]);
+  transpose_quads<T>(q);
+  return (q[0] + q[2]) + (q[1] + q[3]);
+}
+
+// R x N sums side by side: each load serves several of them.
+template <class T, int R, int N>
+TESSERA_INLINE void dot_tile(const GemmTile<T>& t, const T* a, const T* b, T* c) {
+  V<T> acc[R][N < 4 ? 4 : N] = {};
+  const bool short_lines = t.k <= 256;  // the hardware fetches ahead only within longer ones
+  auto step = [&](const auto& load_one, int64_t p) __attribute__((always_inline)) {
+    V<T> left[R];
+#pragma GCC unroll 4
+    for (int i = 0; i < R; ++i) left[i] = load_one(a + i * t.a_step + p);
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      const T* at = b + j * t.b_step + p;
+      if (R == 1 && short_lines) __builtin_prefetch(at + N * t.b_step);
+      const V<T> right = load_one(at);
+#pragma GCC unroll 4
+      for (int i = 0; i < R; ++i) acc[i][j] += left[i] * right;
+    }
+  };
+  int64_t p = 0;
+  for (; p + kLanes<T> <= t.k; p += kLanes<T>) {
+    step(
+        [](const T* at) __attribute__((always_inline)) { return load(at); }, p);
+  }
+  if (p < t.k) {
+    const Part<T> part(t.k - p);
+    step(
+        [&](const T* at) __attribute__((always_inline)) { return part.load(at); }, p);
+  }
+  const int64_t c_step = t.c_step;
+#pragma GCC unroll 4
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < N; j += 4) {
+      const Q<T> sums = sum_lanes<T>(acc[i] + j);
+      __builtin_memcpy(c + i * c_step + j, &sums, (N < 4 ? N : 4) * sizeof(T));
+    }
+  }
+}
+
+template <class T, int R, int N>
+void dot_rows(const GemmTile<T>& t, const T* a, T* c) {
+  int64_t j = 0;
+  for (; j + N <= t.width; j += N) dot_tile<T, R, N>(t, a, t.b + j * t.b_step, c + j);
+  for (; j < t.width; ++j) dot_tile<T, R, 1>(t, a, t.b + j * t.b_step, c + j);
+}
+
+// Few columns at a time, so that what the first rows brought in is still near for the next.
+template <class T>
+void dots(int64_t m, const GemmTile<T>& given) {
+  constexpr int64_t kGroup = 8;
+  for (int64_t j = 0; j < given.width; j += kGroup) {
+    GemmTile<T> t = given;
+    t.b += j * t.b_step;
+    t.c += j;
+    t.width = given.width - j < kGroup ? given.width - j : kGroup;
+    int64_t i = 0;
+    for (; i + 4 <= m; i += 4) dot_rows<T, 4, 4>(t, t.a + i * t.a_step, t.c + i * t.c_step);
+    const T* a = t.a + i * t.a_step;
+    T* c = t.c + i * t.c_step;
+    if (m - i == 3) dot_rows<T, 3, 4>(t, a, c);
+    if (m - i == 2) dot_rows<T, 2, 8>(t, a, c);
+    if (m - i == 1) dot_rows<T, 1, 8>(t, a, c);
+  }
+}

@@ -1,0 +1,94 @@
+// How products are cut, and the instructions for bf16.
+#include <gtest/gtest.h>
+
+#include "tessera/backend/cpu/gemm_bf16.h"
+#include "tessera/backend/cpu/isa.h"
+#include "tessera/backend/cpu/kernels/product_blocks.h"
+
+namespace tessera::test {
+namespace {
+
+using namespace cpu;
+
+ProductShape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k, 12, 32, 4}; }
+
+TEST(Gemm, CachesHaveSizes) {
+  EXPECT_GE(cache_sizes().first, 4 << 10);
+  EXPECT_GE(cache_sizes().second, cache_sizes().first);
+}
+
+TEST(Gemm, BlocksFitTheCaches) {
+  for (int64_t k : {1, 7, 300, 1000, 4096, 50257}) {
+    const Blocks blocks = choose_blocks(shape(2048, 2048, k));
+    EXPECT_GE(blocks.depth, 1);
+    EXPECT_LE(blocks.depth, k);
+    EXPECT_LE(blocks.depth * 12 * 4, std::max<int64_t>(cache_sizes().first, 64 * 12 * 4));
+    EXPECT_EQ(blocks.rows % 12, 0);
+    EXPECT_EQ(blocks.columns % 32, 0);
+    // No short last block.
+    const int64_t last = (k - 1) % blocks.depth + 1;
+    EXPECT_GE(2 * last, blocks.depth) << k;
+  }
+}
+
+TEST(Gemm, TheOrderOfSumsIsAFunctionOfKAlone) {
+  for (int64_t k : {100, 700, 5000}) {
+    EXPECT_EQ(choose_blocks(shape(1, 1, k)).depth, choose_blocks(shape(3000, 500, k)).depth);
+  }
+}
+
+TEST(Gemm, GridsCoverTheProduct) {
+  for (int64_t threads : {1, 2, 3, 8, 64}) {
+    for (int64_t m : {1, 12, 13, 384, 2048}) {
+      for (int64_t n : {1, 31, 65, 1152, 50257}) {
+        const Grid grid = choose_grid(shape(m, n, 384), threads);
+        EXPECT_GE(grid.row_parts * grid.rows, m);
+        EXPECT_LT((grid.row_parts - 1) * grid.rows, m);
+        EXPECT_GE(grid.column_parts * grid.columns, n);
+        EXPECT_LT((grid.column_parts - 1) * grid.columns, n);
+        if (threads == 1) EXPECT_EQ(grid.row_parts * grid.column_parts, 1);
+      }
+    }
+  }
+}
+
+TEST(Gemm, LargeProductsOccupyAllThreads) {
+  for (int64_t threads : {2, 8, 64}) {
+    for (auto [m, n] : {std::pair(2048, 2048), std::pair(64, 50257), std::pair(50257, 64)}) {
+      const Grid grid = choose_grid(shape(m, n, 768), threads);
+      EXPECT_GE(grid.row_parts * grid.column_parts, threads) << m << " x " << n;
+    }
+  }
+}
+
+TEST(Gemm, SmallProductsStayInOneThread) {
+  const Grid grid = choose_grid(shape(32, 32, 32), 64);
+  EXPECT_EQ(grid.row_parts * grid.column_parts, 1);
+}
+
+TEST(Gemm, DeepProductsAreCutAlongK) {
+  EXPECT_EQ(depth_parts(shape(16, 16, 1000)), 1);
+  EXPECT_EQ(depth_parts(shape(16, 16, 8192)), 4);
+  EXPECT_EQ(depth_parts(shape(2048, 2048, 1 << 20)), 1);
+}
+
+TEST(Gemm, InstructionsForBf16FollowTheInstructionSet) {
+  const Isa before = isa();
+  for (Isa one : available_isas()) {
+    set_isa(one);
+    if (one != Isa::avx512) EXPECT_EQ(bf16_gemm(), nullptr);
+    if (one == Isa::avx512 && !available_bf16_gemms().empty()) {
+      EXPECT_EQ(bf16_gemm(), available_bf16_gemms().back());
+    }
+  }
+  set_isa(before);
+}
+
+TEST(Gemm, InstructionsForBf16HaveNames) {
+  for (const Bf16Gemm* gemm : available_bf16_gemms()) {
+    EXPECT_TRUE(std::string(gemm->name) == "avx512bf16" || std::string(gemm->name) == "amx");
+  }
+}
+
+}  // namespace
+}  // namespace tessera::test
