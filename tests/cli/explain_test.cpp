@@ -74,9 +74,22 @@ TEST_P(ExplainModel, JsonHoldsTheReport) {
   for (const Json& item : report.at("at_peak").as_array()) at_peak += item.get<int64_t>("bytes");
   EXPECT_GT(at_peak, 0);
   EXPECT_LE(at_peak, report.get<int64_t>("temporary_bytes"));
+  EXPECT_EQ(at_peak, report.get<int64_t>("peak_bytes"));
+  int64_t by_scope = 0, moved = 0;
+  for (const Json& item : report.at("peak_by_scope").as_array()) {
+    by_scope += item.get<int64_t>("bytes");
+  }
+  EXPECT_EQ(by_scope, at_peak);
+  const Json::Array& timeline = report.at("timeline").as_array();
+  EXPECT_EQ(int64_t(timeline.size()), report.get<int64_t>("kernels"));
+  EXPECT_EQ(timeline.at(size_t(report.get<int64_t>("peak_kernel"))).as_int(), at_peak);
   const Json::Array& kernels = document.at("kernels").as_array();
   EXPECT_EQ(int64_t(kernels.size()), report.get<int64_t>("kernels"));
-  for (const Json& kernel : kernels) generated += kernel.get<bool>("generated");
+  for (const Json& kernel : kernels) {
+    generated += kernel.get<bool>("generated");
+    moved += kernel.get<int64_t>("bytes");
+  }
+  EXPECT_EQ(moved, report.get<int64_t>("bytes_moved"));
   EXPECT_EQ(generated, report.get<int64_t>("generated"));
 }
 
@@ -102,10 +115,19 @@ TEST_P(ExplainModel, FusionSavesKernels) {
   EXPECT_EQ(reported(fused, "nodes"), reported(separate, "nodes"));
 }
 
+TEST_P(ExplainModel, MemoryIsAChartAndThePeakByScope) {
+  const std::string text = explain({GetParam(), "--memory"});
+  EXPECT_TRUE(text.starts_with("temporaries ")) << text;
+  EXPECT_TRUE(contains(text, "\ntimeline\n  #0")) << text;
+  EXPECT_TRUE(contains(text, "  " + std::string(40, '#') + "  ")) << "the peak\n" << text;
+  EXPECT_TRUE(contains(text, "\npeak by scope\n")) << text;
+  EXPECT_EQ(explain({GetParam(), "--memory", "--json"}), explain({GetParam(), "--json"}));
+}
+
 TEST(Explain, CheckpointLowersThePeak) {
   const std::string kept = explain({"mlp"}), again = explain({"mlp", "--checkpoint"});
-  EXPECT_EQ(reported(kept, "recomputed"), 0);
-  EXPECT_GT(reported(again, "recomputed"), 0);
+  EXPECT_EQ(reported(kept, "rematerialized"), 0);
+  EXPECT_GT(reported(again, "rematerialized"), 0);
   EXPECT_LT(peak_kib(again), peak_kib(kept));
 }
 
@@ -113,8 +135,9 @@ TEST(Explain, TakesMlpWithoutAModel) { EXPECT_EQ(explain({}), explain({"mlp"}));
 
 TEST(Explain, HelpListsModelsAndOptions) {
   const std::string text = explain({"--help"});
-  for (const char* word : {"mlp", "softmax", "attention", "--dot", "--kernels ir|cuda|opencl",
-                           "--checkpoint", "--no-fuse", "--json", "-o FILE"}) {
+  for (const char* word :
+       {"mlp", "softmax", "attention", "--dot", "--kernels ir|cuda|opencl", "--checkpoint",
+        "--no-fuse", "--json", "-o FILE", "--memory", "--profile FILE"}) {
     EXPECT_TRUE(contains(text, word)) << word;
   }
 }
@@ -139,6 +162,8 @@ TEST(Explain, WrongUseExitsWithTwo) {
       {{"--kernels", "metal"}, "explain: --kernels expects ir|cuda|opencl, got 'metal'"},
       {{"--dot", "--no-fuse"}, "explain: --dot shows the graph alone, expected no --no-fuse"},
       {{"--dot", "--json"}, "explain: --dot shows the graph alone, expected no --json"},
+      {{"--dot", "--memory"}, "explain: --dot shows the graph alone, expected no --memory"},
+      {{"--memory", "--text"}, "explain: --memory shows memory alone, expected no --text"},
       {{"--json", "--kernels", "ir"},
        "explain: --json shows the report alone, expected no --kernels"},
   };

@@ -18,7 +18,7 @@ struct Command {
   std::string_view name;
   std::string_view help;                       // one line
   std::string_view operands;                   // behind the name in the usage line: "[MODEL]"
-  std::span<const Option> options;             // without --help, which every command has
+  std::span<const Option> options;             // without --profile and --help
   std::span<const std::string_view> examples;  // whole lines, "tessera explain mlp"; each succeeds
   std::string (*topics)();                     // further sections of the help; null: none
   // Writes the result to `console.out`. Returns `failed` where the result itself says so; throws
@@ -26,6 +26,7 @@ struct Command {
   Status (*run)(const Arguments& arguments, Console& console);
 };
 
+extern const Command kBench;     // bench.cpp
 extern const Command kExplain;   // explain.cpp
 extern const Command kSelftest;  // selftest.cpp
 

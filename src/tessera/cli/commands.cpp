@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "tessera/cli/command.h"
+#include "tessera/cli/profile.h"
 #include "tessera/cli/suggest.h"
 #include "tessera/cli/version.h"
 #include "tessera/tessera.h"
@@ -11,9 +12,13 @@ namespace tessera::cli {
 
 namespace {
 
-constexpr const Command* kCommands[] = {&kExplain, &kSelftest};
+constexpr const Command* kCommands[] = {&kBench, &kExplain, &kSelftest};
 
-constexpr Option kHelp = {"--help", "", "this text"};
+// Behind every command.
+constexpr Option kCommon[] = {
+    {"--profile", "FILE", "write a Chrome trace to FILE and a table of kernels to standard error"},
+    {"--help", "", "this text"},
+};
 
 constexpr Option kOptions[] = {
     {"--help", "", "this text; behind a command, what that takes"},
@@ -46,11 +51,17 @@ Status run_options(std::span<const std::string> words, Console& console) {
 
 Status run_command(const Command& command, std::span<const std::string> words, Console& console) {
   std::vector<Option> options(command.options.begin(), command.options.end());
-  options.push_back(kHelp);
+  options.insert(options.end(), std::begin(kCommon), std::end(kCommon));
   const Arguments arguments = parse_arguments(command.name, options, words);
-  if (!arguments.has("--help")) return command.run(arguments, console);
-  console.out << usage(command);
-  return Status::done;
+  if (arguments.has("--help")) {
+    console.out << usage(command);
+    return Status::done;
+  }
+  if (!arguments.has("--profile")) return command.run(arguments, console);
+  CommandProfile profile(arguments.value("--profile", ""));
+  const Status status = command.run(arguments, console);
+  profile.finish(console);
+  return status;
 }
 
 // Runs what `words` ask for; `command` is then its name, for a hint at the right help.
@@ -79,8 +90,8 @@ std::string usage(const Command& command) {
   std::string examples;
   for (const std::string_view example : command.examples) examples += cat("  ", example, "\n");
   return cat("usage: tessera ", command.name, " ", operands, "[OPTIONS]\n\n", command.help, "\n",
-             topics, "\noptions:\n", describe(command.options), describe({&kHelp, 1}),
-             "\nexamples:\n", examples);
+             topics, "\noptions:\n", describe(command.options), describe(kCommon), "\nexamples:\n",
+             examples);
 }
 
 Status run(std::span<const std::string> words, Console& console) {

@@ -8,8 +8,8 @@
 #include "tessera/cli/explain_models.h"
 #include "tessera/cli/suggest.h"
 #include "tessera/codegen/render.h"
-#include "tessera/compile/compile.h"
 #include "tessera/compile/rewrite_function.h"
+#include "tessera/exec/profile.h"
 #include "tessera/graph/print.h"
 #include "tessera/io/atomic_file.h"
 #include "tessera/runtime/registry.h"
@@ -21,6 +21,7 @@ namespace {
 constexpr Option kOptions[] = {
     {"--text", "", "graph, kernels and report as text (the default)"},
     {"--dot", "", "the graph alone, for Graphviz"},
+    {"--memory", "", "memory over time alone, and who holds it at the peak"},
     {"--kernels", "ir|cuda|opencl", "kernels as KernelIR (the default) or as source"},
     {"--checkpoint", "", "compute blocks again for the gradient instead of keeping them"},
     {"--no-fuse", "", "one kernel per operation"},
@@ -33,6 +34,7 @@ constexpr std::string_view kExamples[] = {
     "tessera explain mlp --checkpoint --json",
     "tessera explain attention --kernels cuda",
     "tessera explain softmax --dot",
+    "tessera explain mlp --memory",
 };
 
 std::string topics() {
@@ -66,7 +68,8 @@ void check(const Arguments& arguments) {
     throw UsageError(cat("explain: expected one model, got ", arguments.words.size()));
   }
   const Form forms[] = {
-      {"--dot", "the graph alone", {"--text", "--kernels", "--no-fuse", "--json"}},
+      {"--dot", "the graph alone", {"--text", "--kernels", "--no-fuse", "--json", "--memory"}},
+      {"--memory", "memory alone", {"--text", "--kernels"}},
       {"--json", "the report alone", {"--text", "--kernels"}},
   };
   for (const Form& form : forms) {
@@ -100,7 +103,7 @@ void print_source(const Program& program, const Dialect& dialect, std::ostream& 
 Program compile(const GraphFunction& function, const Arguments& arguments) {
   CompileOptions options;
   options.fuse = !arguments.has("--no-fuse");
-  return compile_graph(function, backend("cpu").target(), options);
+  return compile_profiled(function, backend("cpu").target(), options);
 }
 
 void print_text(const GraphFunction& function, const Arguments& arguments, std::ostream& out) {
@@ -119,12 +122,17 @@ Status run_explain(const Arguments& arguments, Console& console) {
   check(arguments);
   const std::string name = arguments.words.empty() ? "mlp" : arguments.words[0];
   const ExplainModel& model = find_model(name);
-  const GraphFunction function = model.trace(arguments.has("--checkpoint"));
+  const GraphFunction function = [&] {
+    const HostSpan span(Profile::Kind::trace, "model");
+    return model.trace(arguments.has("--checkpoint"));
+  }();
   std::ostringstream text;
   if (arguments.has("--dot")) {
     text << to_dot(computed_values(function));
   } else if (arguments.has("--json")) {
     text << explain_json(model.name, compile(function, arguments));
+  } else if (arguments.has("--memory")) {
+    text << memory_text(compile(function, arguments));
   } else {
     print_text(function, arguments, text);
   }

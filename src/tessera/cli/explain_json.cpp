@@ -10,7 +10,12 @@ namespace {
 Json to_json(const Report& report) {
   Json peak = Json::array();
   for (const MemoryItem& item : report.at_peak) {
-    peak.push(Json().set("label", item.label).set("bytes", item.bytes));
+    peak.push(Json().set("label", item.label).set("bytes", item.bytes).set("scope", item.scope));
+  }
+  Json timeline = Json::array(), by_scope = Json::array();
+  for (const int64_t bytes : report.timeline) timeline.push(bytes);
+  for (const ScopeBytes& item : report.peak_by_scope) {
+    by_scope.push(Json().set("scope", item.scope).set("bytes", item.bytes));
   }
   return Json()
       .set("nodes", report.nodes)
@@ -18,12 +23,17 @@ Json to_json(const Report& report) {
       .set("generated", report.generated)
       .set("copies", report.copies)
       .set("donated", report.donated)
-      .set("recomputed", report.rematerialized)
+      .set("rematerialized", report.rematerialized)
+      .set("recomputed", report.recomputed)
       .set("bytes_moved", report.bytes_moved)
       .set("external_bytes", report.external_bytes)
       .set("output_bytes", report.output_bytes)
       .set("temporary_bytes", report.temporary_bytes)
-      .set("at_peak", std::move(peak));
+      .set("peak_bytes", report.peak_bytes)
+      .set("peak_kernel", report.peak_at)
+      .set("at_peak", std::move(peak))
+      .set("peak_by_scope", std::move(by_scope))
+      .set("timeline", std::move(timeline));
 }
 
 Json to_json(const Instruction& instruction) {
@@ -35,7 +45,8 @@ Json to_json(const Instruction& instruction) {
       .set("generated", instruction.call.ir != nullptr)
       .set("scope", scope_path(instruction.scope))
       .set("dtype", name(result.dtype))
-      .set("shape", std::move(shape));
+      .set("shape", std::move(shape))
+      .set("bytes", instruction.bytes);
 }
 
 }  // namespace

@@ -7,8 +7,6 @@
 
 namespace tessera::cli {
 
-namespace {
-
 std::string compiler() {
 #if defined(__clang__)
   return cat("clang ", __clang_major__, ".", __clang_minor__, ".", __clang_patchlevel__);
@@ -16,8 +14,6 @@ std::string compiler() {
   return cat("gcc ", __GNUC__, ".", __GNUC_MINOR__, ".", __GNUC_PATCHLEVEL__);
 #endif
 }
-
-}  // namespace
 
 std::string version_text() {
   std::string names;

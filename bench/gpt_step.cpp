@@ -1,0 +1,61 @@
+// Tokens per second of a training step of the character GPT (bench/char_gpt.h): B = 8, T = 256,
+// f32, AdamW, the loss left on the device. bench/peers/gpt_step.py times the same step in PyTorch.
+//
+//   bench_gpt_step [STEPS] [profile]    with a second word: time by kernel, after the measurement
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "tessera/bench/char_gpt.h"
+#include "tessera/optim/optim.h"
+#include "tessera/tensor/ops.h"
+#include "tessera/tessera.h"
+
+using namespace tessera;
+
+int main(int count, char** words) {
+  init();
+  constexpr int64_t kBatch = 8;
+  const int steps = count > 1 ? std::atoi(words[1]) : 10;
+  const bench::CharGptConfig config;
+  const Random random(1);
+  const bench::CharGpt gpt(config, 1);
+  AdamW optimizer(gpt.parameters());
+  const auto step = compile([&](const Tensor& tokens, const Tensor& targets) {
+    const Tensor loss = gpt.loss(tokens, targets);
+    backward(loss);
+    optimizer.step();
+    return loss;
+  });
+  const Shape batch = {kBatch, config.context};
+  const Tensor x = random.randint(batch, 0, config.vocabulary);
+  const Tensor y = random.randint(batch, 0, config.vocabulary);
+  const auto seconds = [](auto&& body) {
+    const auto begin = std::chrono::steady_clock::now();
+    body();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const double first = seconds([&] { std::printf("first loss %.6f\n", step(x, y).item()); });
+  step(x, y).item();
+  std::vector<double> times;
+  double last = 0;
+  for (int i = 0; i < steps; ++i) times.push_back(seconds([&] { last = step(x, y).item(); }));
+  std::sort(times.begin(), times.end());
+  const double median = times[times.size() / 2];
+  const int64_t tokens = numel(batch);
+  const Report& report = step.program().report;
+  std::printf("loss after %d steps %.6f; first step %.2f s\n", steps + 2, last, first);
+  std::printf("%d kernels, %.2f GB moved, arena %.1f MB\n", report.kernels,
+              double(report.bytes_moved) * 1e-9, double(report.temporary_bytes) * 1e-6);
+  std::printf("step %.1f ms (best %.1f), %.0f tokens/s, %.0f GFLOP/s\n", median * 1e3,
+              times[0] * 1e3, double(tokens) / median,
+              3 * bench::forward_flops(config, tokens) / median * 1e-9);
+  if (count > 2) {
+    Profile profile;
+    step.set_profile(&profile);
+    for (int i = 0; i < 3; ++i) step(x, y);
+    std::printf("%s", to_string(profile).c_str());
+  }
+}

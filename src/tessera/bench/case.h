@@ -1,0 +1,44 @@
+// A line of the table before it is run: data, not code. suites.h lists them all.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/base/device.h"
+#include "tessera/bench/results.h"
+
+namespace tessera::bench {
+
+// Somebody who does the work of a line.
+struct Contender {
+  std::string column;                          // results.h
+  std::string by = {};                         // whose work it is, where the column leaves it open
+  std::function<void()> run = nullptr;         // once, and waits for the result
+  std::function<Outputs()> outputs = nullptr;  // runs and reads; null: a yardstick, not checked
+  double settle_seconds = 0;                   // timing.h
+};
+
+// A line with its data, which lives as long as this does.
+struct Contest {
+  std::vector<Expected> expected;
+  std::vector<Contender> contenders;
+  std::vector<Fact> facts = {};
+};
+
+struct Setting {
+  std::vector<Device> devices;
+  bool quick = false;
+};
+
+struct Case {
+  std::string suite, name;
+  std::string unit;   // of the rate
+  double amount = 0;  // Line::amount
+  LimitKind limit = LimitKind::none;
+  double flops = 0, bytes = 0;
+  bool slow = false;  // left out by --quick
+  std::function<Contest(const Setting& setting)> make;
+};
+
+}  // namespace tessera::bench

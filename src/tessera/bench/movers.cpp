@@ -1,0 +1,76 @@
+#include "tessera/bench/movers.h"
+
+#include <algorithm>
+
+#include "tessera/backend/cpu/isa.h"
+#include "tessera/backend/cpu/peak.h"
+#include "tessera/base/thread_pool.h"
+#include "tessera/bench/timing.h"
+
+namespace tessera::bench {
+
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;  // floats
+constexpr int kTrials = 3;
+
+std::shared_ptr<float[]> make_array(int64_t floats) {
+  std::shared_ptr<float[]> array(new float[size_t(floats)]);
+  thread_pool().parallel_for(floats, kGrain, [&](int64_t begin, int64_t end) {
+    std::fill(array.get() + begin, array.get() + end, 1.f);
+  });
+  return array;
+}
+
+}  // namespace
+
+double bytes_of(const Moved& moved) {
+  constexpr double kArrays[] = {1, 1, 2, 3};
+  return 4 * kArrays[size_t(moved.how)] * double(moved.floats);
+}
+
+Mover::Mover(std::vector<Moved> parts) : parts_(std::move(parts)) {
+  int64_t a = 0, b = 0, d = 0;
+  for (const Moved& part : parts_) {
+    if (part.how != Move::write) a = std::max(a, part.floats);
+    if (part.how == Move::add) b = std::max(b, part.floats);
+    if (part.how != Move::read) d = std::max(d, part.floats);
+  }
+  a_ = make_array(a);
+  b_ = make_array(b);
+  d_ = make_array(d);
+  past_ = best_of(kTrials, [&] { run(true); }) < best_of(
+                                                     kTrials, [&] { run(false); });
+}
+
+void Mover::operator()() const { run(past_); }
+
+void Mover::run(bool past) const {
+  const cpu::PeakLoops& loops = cpu::peaks(cpu::isa());
+  for (const Moved& part : parts_) {
+    const auto body = [&, how = part.how](int64_t begin, int64_t end) {
+      const int64_t n = end - begin;
+      float* const d = d_.get() + begin;
+      const float* const a = a_.get() + begin;
+      if (how == Move::read) {
+        [[maybe_unused]] volatile float sum = loops.read(n, a);
+      } else if (how == Move::write) {
+        (past ? loops.write_past : loops.write)(n, d);
+      } else if (how == Move::copy) {
+        (past ? loops.copy_past : loops.copy)(n, d, a);
+      } else {
+        (past ? loops.add_past : loops.add)(n, d, a, b_.get() + begin);
+      }
+    };
+    thread_pool().parallel_for(part.floats, kGrain, body);
+  }
+}
+
+Contender move_bytes(std::vector<Moved> parts) {
+  const auto mover = std::make_shared<Mover>(std::move(parts));
+  return {.column = std::string(kBytes),
+          .by = mover->is_past() ? "past the caches" : "",
+          .run = [mover] { (*mover)(); }};
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,42 @@
+// Loops on all threads that move bytes and compute nothing worth mentioning: the yardstick of
+// whatever is bound by memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tessera/bench/case.h"
+
+namespace tessera::bench {
+
+enum class Move : uint8_t { read, write, copy, add };  // add: two arrays read, one written
+
+struct Moved {
+  Move how;
+  int64_t floats;  // of each array
+};
+
+double bytes_of(const Moved& moved);
+
+// Moves each of `parts` once per call, over arrays of its own. Stores past the caches where that
+// was faster in a short trial.
+class Mover {
+ public:
+  explicit Mover(std::vector<Moved> parts);
+  void operator()() const;
+  bool is_past() const { return past_; }
+
+ private:
+  void run(bool past) const;
+
+  std::vector<Moved> parts_;
+  std::shared_ptr<float[]> a_, b_, d_;
+  bool past_ = false;
+};
+
+// A contender of the column "bytes".
+Contender move_bytes(std::vector<Moved> parts);
+
+}  // namespace tessera::bench

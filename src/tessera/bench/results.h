@@ -1,0 +1,114 @@
+// What a run of `tessera bench` found; json.h, text.h and html.h show it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/bench/check.h"
+#include "tessera/bench/statistics.h"
+
+namespace tessera::bench {
+
+// Columns that are not Tessera's; those are called like their device, "cpu", "cuda:0", and where
+// the time contains moving the operands there and the result back, "cuda:0 + transfers".
+inline constexpr std::string_view kPlain = "plain";      // a one-thread loop
+inline constexpr std::string_view kLibrary = "library";  // the best CPU library found
+inline constexpr std::string_view kBytes = "bytes";      // a loop that moves the same bytes
+inline constexpr std::string_view kTransfers = " + transfers";
+
+inline bool is_yardstick(std::string_view column) {
+  return column == kPlain || column == kLibrary || column == kBytes;
+}
+
+struct Measurement {
+  std::string column;
+  std::string by;  // whose work it is: "oneDNN 2.6.3"; empty where the column says it
+  Summary time;
+};
+
+struct Fact {
+  std::string name;
+  double value;
+};
+
+enum class LimitKind : uint8_t {
+  none,
+  fma,    // the rate of f32 multiply-adds
+  bytes,  // moving the same bytes: the column "bytes", or the bandwidth where there is none
+};
+
+// A number that compares: times as fast, or a share.
+struct Relation {
+  double value;
+  std::string to;
+};
+
+struct Limits {
+  struct Fma {
+    std::string isa;
+    double one_thread, all_threads;  // f32 FLOP/s
+  };
+  std::vector<Fma> fma;
+  double copy_bytes = 0, add_bytes = 0;      // a second: d = a, and d = a + b; all threads, memory
+  bool copy_past = false, add_past = false;  // whether storing past the caches was faster
+
+  double best_fma() const;  // all threads
+};
+
+struct Line {
+  std::string suite, name;
+  std::string unit;   // of the rate, "GFLOP/s"
+  double amount = 0;  // of the unit's work in one run: the rate is amount / seconds
+  LimitKind limit = LimitKind::none;
+  double flops = 0, bytes = 0;  // least work of one run
+  std::vector<Check> checks;
+  std::vector<Measurement> cells;  // none where a check failed
+  std::vector<Fact> facts;
+
+  bool passed() const;
+  const Measurement* find(std::string_view column) const;
+  // Tessera's first column, which ratio and share speak of; null where the line is wrong.
+  const Measurement* subject() const;
+  double rate(const Measurement& cell) const { return amount / cell.time.median; }
+  std::optional<double> fact(std::string_view name) const;
+
+  // How many times as fast as the library, or else as the plain loop.
+  std::optional<Relation> ratio() const;
+  // Of the limit, where there is one and the subject is the CPU.
+  std::optional<Relation> share(const Limits& limits) const;
+};
+
+struct Machine {
+  std::string cpu;          // the processor's name
+  std::string description;  // of the device "cpu": threads, instruction set, matrix products
+  std::string isa;
+  int threads = 0;
+  std::string compiler, version;  // of Tessera
+};
+
+enum class Verdict : uint8_t { holds, does_not_hold, no_device, not_measured };
+std::string_view name(Verdict verdict);
+
+struct Claim {
+  std::string statement;
+  std::string measured;  // the numbers, in words
+  Verdict verdict;
+};
+
+struct Results {
+  Machine machine;
+  std::vector<std::string> devices;
+  bool quick = false;
+  int left_out = 0;  // lines that --quick does not run
+  Limits limits;
+  std::vector<Line> lines;
+  std::vector<Claim> claims;
+
+  bool passed() const;  // no line is wrong
+  const Line* find(std::string_view suite, std::string_view line) const;
+  std::vector<std::string> suites() const;  // in order of first appearance
+};
+
+}  // namespace tessera::bench

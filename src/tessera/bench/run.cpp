@@ -1,0 +1,63 @@
+#include "tessera/bench/run.h"
+
+#include <algorithm>
+
+namespace tessera::bench {
+
+namespace {
+
+void keep_best(std::vector<Measurement>& cells, Measurement one) {
+  const auto same = std::ranges::find(cells, one.column, &Measurement::column);
+  if (same == cells.end()) {
+    cells.push_back(std::move(one));
+  } else if (one.time.median < same->time.median) {
+    *same = std::move(one);
+  }
+}
+
+}  // namespace
+
+Line run_case(const Case& one, const Setting& setting, const Policy& policy) {
+  Line line;
+  line.suite = one.suite;
+  line.name = one.name;
+  line.unit = one.unit;
+  line.amount = one.amount;
+  line.limit = one.limit;
+  line.flops = one.flops;
+  line.bytes = one.bytes;
+  const Contest contest = one.make(setting);
+  line.facts = contest.facts;
+  for (const Contender& contender : contest.contenders) {
+    if (!contender.outputs) continue;
+    line.checks.push_back(compare(contender.column, contender.outputs(), contest.expected));
+  }
+  if (!line.passed()) return line;
+  std::vector<Work> works;
+  for (const Contender& contender : contest.contenders) {
+    works.push_back({contender.run, contender.settle_seconds});
+  }
+  const std::vector<Summary> times = measure(works, policy);
+  for (size_t i = 0; i < times.size(); ++i) {
+    keep_best(line.cells, {contest.contenders[i].column, contest.contenders[i].by, times[i]});
+  }
+  return line;
+}
+
+void run_cases(std::span<const Case> cases, const Setting& setting, const Observer& observer,
+               Results& results) {
+  const Policy policy = setting.quick ? quick_policy() : full_policy();
+  size_t number = 0;
+  for (const Case& one : cases) {
+    ++number;
+    if (setting.quick && one.slow) {
+      ++results.left_out;
+      continue;
+    }
+    observer.starting(one, number, cases.size());
+    results.lines.push_back(run_case(one, setting, policy));
+    observer.finished(results.lines.back());
+  }
+}
+
+}  // namespace tessera::bench

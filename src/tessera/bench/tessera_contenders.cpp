@@ -1,0 +1,115 @@
+#include "tessera/bench/tessera_contenders.h"
+
+#include "tessera/tensor/compiled.h"
+#include "tessera/tensor/device.h"
+#include "tessera/tensor/elementwise.h"
+#include "tessera/tensor/eval.h"
+#include "tessera/tensor/var.h"
+
+namespace tessera::bench {
+
+namespace {
+
+class OptionsGuard {
+ public:
+  explicit OptionsGuard(const CompileOptions& options) : previous_(set_compile_options(options)) {}
+  ~OptionsGuard() { set_compile_options(previous_); }
+  OptionsGuard(const OptionsGuard&) = delete;
+  OptionsGuard& operator=(const OptionsGuard&) = delete;
+
+ private:
+  CompileOptions previous_;
+};
+
+std::vector<std::byte> bytes_of(const Tensor& tensor) {
+  std::vector<std::byte> bytes(size_t(tensor.numel()) * size_t(size_of(tensor.dtype())));
+  tensor.read_bytes(tensor.dtype(), bytes.data());
+  return bytes;
+}
+
+// The function bound to a device. Operands are Vars: they are read where they lie, whereas inputs
+// of a compiled function are copied, and a new value can be sent into their storage.
+class Bound {
+ public:
+  Bound(const TensorWork& work, Device device, bool with_transfers)
+      : function_(compile(bind(work, device, vars_))),
+        backend_(device_context(device).backend),
+        with_transfers_(with_transfers) {
+    for (const Tensor& input : work.inputs) {
+      if (with_transfers) sent_.push_back(bytes_of(input));
+    }
+    const OptionsGuard guard(work.options);
+    run();
+    received_.resize(results_.size());
+  }
+
+  void run() {
+    if (with_transfers_) {
+      for (size_t i = 0; i < sent_.size(); ++i)
+        vars_[i].set_bytes(vars_[i].dtype(), sent_[i].data());
+    }
+    results_ = function_();
+    backend_.synchronize(Stream{});
+    if (!with_transfers_) return;
+    received_.resize(results_.size());
+    for (size_t i = 0; i < results_.size(); ++i) {
+      received_[i].resize(size_t(results_[i].numel()) * size_t(size_of(results_[i].dtype())));
+      results_[i].read_bytes(results_[i].dtype(), received_[i].data());
+    }
+  }
+
+  Outputs outputs() {
+    run();
+    Outputs values;
+    for (const Tensor& result : results_) {
+      values.push_back(cast(result, DType::f32).to_vector<float>());
+    }
+    return values;
+  }
+
+  const Program& program() const { return function_.program(); }
+
+ private:
+  static std::function<std::vector<Tensor>()> bind(const TensorWork& work, Device device,
+                                                   std::vector<Var>& vars) {
+    for (const Tensor& input : work.inputs) vars.emplace_back(input.to(device), "operand");
+    return [function = work.function, vars] {
+      return function(std::vector<Tensor>(vars.begin(), vars.end()));
+    };
+  }
+
+  std::vector<Var> vars_;
+  CompiledFunction<std::vector<Tensor>> function_;
+  Backend& backend_;
+  bool with_transfers_;
+  std::vector<std::vector<std::byte>> sent_, received_;
+  std::vector<Tensor> results_;
+};
+
+Contender contender(const TensorWork& work, Device device, bool with_transfers) {
+  const auto bound = std::make_shared<Bound>(work, device, with_transfers);
+  return {.column = cat(device, with_transfers ? kTransfers : ""),
+          .run = [bound] { bound->run(); },
+          .outputs = [bound] { return bound->outputs(); }};
+}
+
+}  // namespace
+
+void add_tessera(Contest& contest, const Setting& setting, const TensorWork& work) {
+  const EagerGuard compiled(false);
+  for (const Device device : setting.devices) {
+    contest.contenders.push_back(contender(work, device, false));
+    if (device.kind == DeviceKind::cpu) continue;
+    contest.contenders.push_back(contender(work, device, true));
+  }
+}
+
+void add_program_facts(Contest& contest, const TensorWork& work) {
+  const EagerGuard compiled(false);
+  const Bound bound(work, Device(), false);
+  const Report& report = bound.program().report;
+  contest.facts.push_back({"kernels", double(report.kernels)});
+  contest.facts.push_back({"moved bytes", double(report.bytes_moved)});
+}
+
+}  // namespace tessera::bench

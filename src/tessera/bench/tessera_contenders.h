@@ -1,0 +1,23 @@
+// Tessera as a contender: a compiled function of tensors, on each device.
+#pragma once
+
+#include "tessera/bench/case.h"
+#include "tessera/compile/compile.h"
+#include "tessera/tensor/autograd.h"
+
+namespace tessera::bench {
+
+struct TensorWork {
+  std::vector<Tensor> inputs;  // evaluated; copied to each device
+  TensorFunction function;
+  CompileOptions options = {};
+};
+
+// One column per device; where that is no CPU, a second one with the operands' way there and the
+// results' way back.
+void add_tessera(Contest& contest, const Setting& setting, const TensorWork& work);
+
+// The facts "kernels" and "moved bytes" of the compiled program.
+void add_program_facts(Contest& contest, const TensorWork& work);
+
+}  // namespace tessera::bench

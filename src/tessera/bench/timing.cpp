@@ -1,0 +1,95 @@
+#include "tessera/bench/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+namespace tessera::bench {
+
+namespace {
+
+constexpr int kTrials = 4;
+constexpr double kLongRun = 5e-3;  // needs no extra run to fill the caches with its own data
+
+double seconds_of_batch(const std::function<void()>& run, int64_t batch) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  for (int64_t i = 0; i < batch; ++i) run();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void pause(double seconds) {
+  if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// One contestant: how its samples are taken, and those taken so far.
+struct Series {
+  const Work* work;
+  int64_t batch = 1, wanted = 0;
+  bool is_long = false;
+  std::vector<double> samples = {};
+
+  void prepare(const Policy& policy) {
+    work->run();
+    double seconds = least_seconds(policy);
+    while (seconds < policy.sample_seconds) {
+      batch *= 2;
+      seconds = least_seconds(policy);
+    }
+    is_long = seconds > kLongRun;
+    const double affordable = policy.total_seconds / seconds;
+    wanted =
+        int64_t(std::clamp(affordable, double(policy.least_samples), double(policy.most_samples)));
+    pause(work->settle_seconds);
+  }
+
+  // Of a sample. A short one is tried again: an interruption would make it look long enough.
+  double least_seconds(const Policy& policy) const {
+    double least = seconds_of_batch(work->run, batch);
+    for (int i = 0; i < kTrials && least < kTrials * policy.sample_seconds; ++i) {
+      least = std::min(least, seconds_of_batch(work->run, batch));
+    }
+    return least;
+  }
+
+  void take(int64_t count) {
+    if (!is_long) work->run();
+    for (int64_t i = 0; i < count; ++i) {
+      samples.push_back(seconds_of_batch(work->run, batch) / double(batch));
+    }
+    pause(work->settle_seconds);
+  }
+};
+
+}  // namespace
+
+Policy full_policy() { return {}; }
+Policy quick_policy() { return {3, 9, 50e-6, 0.01, 1}; }
+
+std::vector<Summary> measure(std::span<const Work> works, const Policy& policy) {
+  std::vector<Series> all;
+  for (const Work& work : works) {
+    all.push_back({&work});
+    all.back().prepare(policy);
+  }
+  for (int round = 0; round < policy.rounds; ++round) {
+    for (Series& series : all) {
+      series.take((series.wanted + policy.rounds - 1) / policy.rounds);
+    }
+  }
+  std::vector<Summary> result;
+  for (Series& series : all) result.push_back(summarize(std::move(series.samples), series.batch));
+  return result;
+}
+
+double seconds_of(const std::function<void()>& run) { return seconds_of_batch(run, 1); }
+
+double best_of(int times, const std::function<void()>& run) {
+  run();
+  double best = seconds_of(run);
+  for (int i = 1; i < times; ++i) best = std::min(best, seconds_of(run));
+  return best;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,171 @@
+#include "tessera/cli/bench.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "tessera/bench/claims.h"
+#include "tessera/bench/html.h"
+#include "tessera/bench/json.h"
+#include "tessera/bench/limits.h"
+#include "tessera/bench/run.h"
+#include "tessera/bench/suites.h"
+#include "tessera/bench/text.h"
+#include "tessera/cli/suggest.h"
+#include "tessera/cli/version.h"
+#include "tessera/io/atomic_file.h"
+#include "tessera/runtime/registry.h"
+#include "tessera/tensor/device.h"
+#include "tessera/tessera.h"
+
+namespace tessera::cli {
+
+namespace {
+
+using bench::Results;
+
+constexpr Option kOptions[] = {
+    {"--device", "LIST", "devices with a column, such as cpu,cuda:0 (default: all there are)"},
+    {"--json", "FILE", "write the results as a JSON document; -: to standard output, no tables"},
+    {"--html", "FILE", "write a page with charts that needs no network"},
+    {"--quick", "", "few samples, and without the lines that take long"},
+};
+
+constexpr std::string_view kExamples[] = {
+    "tessera bench transfer --quick",
+    "tessera bench elementwise --quick --device cpu",
+    "tessera bench transfer --quick --json -",
+};
+
+std::string topics() {
+  std::string text = "suites (default: all):\n";
+  for (const bench::Suite& suite : bench::suites()) text += help_line(suite.name, suite.help);
+  return text;
+}
+
+void check_suites(const std::vector<std::string>& words) {
+  std::string list;
+  std::vector<std::string_view> names;
+  for (const bench::Suite& suite : bench::suites()) {
+    list += cat(list.empty() ? "" : "|", suite.name);
+    names.push_back(suite.name);
+  }
+  for (const std::string& word : words) {
+    if (std::ranges::find(names, word) != names.end()) continue;
+    throw UsageError(
+        cat("bench: expected ", list, ", got '", word, "'", did_you_mean(word, names)));
+  }
+}
+
+// Throws where a device is not there.
+std::vector<Device> choose_devices(const Arguments& arguments) {
+  std::vector<Device> devices;
+  if (!arguments.has("--device")) {
+    devices = available_devices();
+  } else {
+    const std::string list = arguments.value("--device", "");
+    for (size_t start = 0; start <= list.size();) {
+      const size_t end = std::min(list.find(',', start), list.size());
+      try {
+        devices.emplace_back(list.substr(start, end - start));
+      } catch (const Error& error) {
+        throw UsageError(cat("bench: ", error.what()));
+      }
+      start = end + 1;
+    }
+  }
+  for (const Device device : devices) device_context(device);
+  return devices;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span<const char>(text)));
+  file.commit();
+}
+
+class Bench {
+ public:
+  Bench(const BenchOptions& options, Console& console)
+      : options_(options), console_(console), progress_(console) {}
+
+  Status run(std::span<const bench::Case> cases) {
+    results_.quick = options_.quick;
+    for (const Device device : options_.devices) results_.devices.push_back(to_string(device));
+    results_.machine = bench::describe_machine();
+    results_.machine.compiler = compiler();
+    results_.machine.version = version();
+    print(machine_text(results_));
+    progress_.show("limits of the machine");
+    results_.limits = bench::measure_limits(options_.quick);
+    print(limits_text(results_.limits));
+    run_cases(cases, {options_.devices, options_.quick}, observer(), results_);
+    if (options_.claims) {
+      results_.claims = bench::judge_claims(results_);
+      print(claims_text(results_.claims));
+    }
+    print(footer_text(results_));
+    write_files();
+    return results_.passed() ? Status::done : Status::failed;
+  }
+
+ private:
+  bench::Observer observer() {
+    return {[this](const bench::Case& one, size_t number, size_t count) {
+              progress_.show(cat(number, "/", count, " ", one.suite, ": ", one.name));
+            },
+            [this](const bench::Line& line) {
+              if (line.suite != suite_) print(bench::header_text(line.suite, results_.devices));
+              suite_ = line.suite;
+              print(line_text(line, results_.limits, results_.devices));
+            }};
+  }
+
+  void write_files() {
+    if (options_.json == "-") {
+      progress_.clear();
+      console_.out << to_json(results_);
+    } else if (!options_.json.empty()) {
+      write_file(options_.json, to_json(results_));
+    }
+    if (!options_.html.empty()) write_file(options_.html, to_html(results_));
+  }
+
+  // Each line as soon as it is known: a run takes minutes.
+  void print(const std::string& text) {
+    if (options_.json == "-") return;
+    progress_.clear();
+    console_.out << text << std::flush;
+  }
+
+  const BenchOptions& options_;
+  Console& console_;
+  Progress progress_;
+  Results results_;
+  std::string suite_;
+};
+
+Status run_bench(const Arguments& arguments, Console& console) {
+  check_suites(arguments.words);
+  const std::vector<std::string>& asked = arguments.words;
+  BenchOptions options;
+  options.devices = choose_devices(arguments);
+  options.quick = arguments.has("--quick");
+  options.claims = asked.empty() || std::ranges::find(asked, "claims") != asked.end();
+  options.json = arguments.value("--json", "");
+  options.html = arguments.value("--html", "");
+  return run_lines(options, bench::chosen_cases(bench::all_cases(), asked), console);
+}
+
+}  // namespace
+
+Status run_lines(const BenchOptions& options, std::span<const bench::Case> cases,
+                 Console& console) {
+  return Bench(options, console).run(cases);
+}
+
+constexpr Command kBench = {"bench",       "measure speed: every line checked, then timed",
+                            "[SUITE ...]", kOptions,
+                            kExamples,     topics,
+                            run_bench};
+
+}  // namespace tessera::cli
