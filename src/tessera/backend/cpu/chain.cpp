@@ -61,11 +61,11 @@ class Joiner {
   Level level(int reg) const { return plan_.registers[size_t(reg)].level; }
 
   bool is_link(const Step& step) const {
-    if (step.level != Level::point || step.arity == 0 || step.arity > 2) return false;
+    const bool computes = step.kind == IrKind::scalar || step.kind == IrKind::cast;
+    if (!computes || step.level != Level::point || step.arity > 2) return false;
     const DType type = dtype(step.reg);
     const bool floats = (type == DType::f32 || type == DType::f64) && dtype(step.args[0]) == type;
-    if (step.kind == IrKind::cast) return floats && step.cast == nullptr;
-    return step.kind == IrKind::scalar && floats;
+    return floats && (step.kind == IrKind::scalar || step.cast == nullptr);
   }
 
   int row_operands(const Step& step) const {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tessera/backend/cpu/generated_kernel.h"
+#include "tessera/backend/cpu/host_memory.h"
 #include "tessera/backend/cpu/isa.h"
 #include "tessera/backend/cpu/kernels/named_kernel.h"
 #include "tessera/backend/cpu/kernels/product.h"
@@ -19,8 +20,7 @@ namespace tessera {
 
 namespace {
 
-constexpr int64_t kAddressSpace = int64_t(1) << 47;  // bytes no allocator needs to be asked for
-constexpr size_t kMostOperands = 256;                // of a kernel whose addresses fit on the stack
+constexpr size_t kMostOperands = 256;  // of a kernel whose addresses fit on the stack
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -70,10 +70,7 @@ class CpuBackend : public Backend {
 
   std::shared_ptr<Memory> allocate(int64_t bytes) override {
     TESSERA_ASSERT(bytes >= 0);
-    void* handle = nullptr;
-    if (bytes <= kAddressSpace) {
-      handle = std::aligned_alloc(size_t(target_.alignment), size_t(cpu::padded(bytes + 1)));
-    }
+    void* handle = cpu::allocate_host(bytes);
     if (handle == nullptr) fail("cpu: out of memory: asked for ", bytes, " bytes");
 #ifndef NDEBUG
     // NaN in every floating type: what is read before it is written shows.

@@ -25,6 +25,7 @@ struct GemmTile {
   const T* ahead;
   int64_t ahead_step;
   int64_t ahead_vectors;
+  int64_t ahead_run;  // between what one tile and the next fetch; 0: a vector
 };
 
 // A block of `count` lines, each of `length` elements, from_step apart.

@@ -2,13 +2,14 @@
 
 #include <cstdlib>
 
+#include "tessera/backend/cpu/host_memory.h"
 #include "tessera/base/error.h"
 
 namespace tessera::cpu {
 
 namespace {
 
-constexpr int64_t kAddressSpace = int64_t(1) << 47;  // bytes no allocator needs to be asked for
+constexpr int64_t kHuge = int64_t(1) << 40;  // bytes: no spare beyond
 
 class Arena {
  public:
@@ -22,8 +23,8 @@ class Arena {
     std::free(start_);
     start_ = nullptr;
     size_ = 0;
-    const int64_t wanted = bytes <= kAddressSpace ? padded(bytes + bytes / 4) : 0;
-    if (wanted > 0) start_ = static_cast<char*>(std::aligned_alloc(64, size_t(wanted)));
+    const int64_t wanted = bytes < kHuge ? padded(bytes + bytes / 4) : bytes;
+    start_ = static_cast<char*>(allocate_host(wanted));
     if (start_ == nullptr) fail("cpu: out of memory: asked for ", bytes, " bytes of scratch");
     size_ = wanted;
     return start_;

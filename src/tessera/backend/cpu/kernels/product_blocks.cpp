@@ -12,12 +12,13 @@ namespace {
 
 constexpr int64_t kWorthAThread = 1 << 16;  // multiplications
 constexpr int64_t kWorthATask = 1 << 24;    // a product this large has several tasks per thread
-constexpr int64_t kTasksPerThread = 4;
+constexpr int64_t kTasksPerThread = 2;
 constexpr int64_t kDeepest = 512;  // of a block: loading and storing c costs little by then
 constexpr int64_t kFewTiles = 32, kDeep = 2048, kMostDepthParts = 32;
 
-// Cycles to pack one element, against those of one vector of multiplications.
-constexpr double kPackA = 0.4, kPackB = 0.3;
+// Cycles to fetch and pack one element, against those of one vector of multiplications. Every task
+// packs what it needs: large ones share more.
+constexpr double kPackA = 1, kPackB = 1;
 constexpr double kTileVectors = 24;  // multiplications of a tile's step along k
 
 int64_t size_or(int name, int64_t guess) {
@@ -53,7 +54,7 @@ Blocks choose_blocks(const ProductShape& s) {
   // Blocks of equal depth: a short last one would load and store all of c for little work.
   blocks.depth = std::max<int64_t>(1, divide_up(s.k, divide_up(s.k, deepest)));
   const int64_t bytes = blocks.depth * s.element;
-  blocks.rows = round_up(std::max<int64_t>(1, caches.second / 8 / bytes), s.tile_rows);
+  blocks.rows = round_up(std::max<int64_t>(1, caches.second / 4 / bytes), s.tile_rows);
   blocks.columns = round_up(std::max<int64_t>(1, 4 * caches.second / bytes), s.tile_columns);
   return blocks;
 }

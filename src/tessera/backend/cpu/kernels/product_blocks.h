@@ -25,7 +25,7 @@ struct ProductShape {
 // in which elements are summed.
 struct Blocks {
   int64_t depth;          // along k: a tile's panel of a stays in the first-level cache
-  int64_t rows, columns;  // of a block of a (an eighth of the second-level cache) and of b
+  int64_t rows, columns;  // of a block of a (a quarter of the second-level cache) and of b
 };
 Blocks choose_blocks(const ProductShape& shape);
 

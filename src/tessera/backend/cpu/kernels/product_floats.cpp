@@ -283,6 +283,12 @@ class FloatProduct {
       T* b = memory.b + j * tile.k;
       if (first) pack_b(b, r.column + j, k0, tile.k);
       if (first && plain_ && p_.b_column == 1) tile.ahead = b_at(k0, r.column + j + loops_.columns);
+      // Columns that lie one after the other: the next panel is one run of memory.
+      if (first && plain_ && p_.b_row == 1 && p_.b_column == tile.k) {
+        tile.ahead = b_at(k0, r.column + j + loops_.columns);
+        tile.ahead_step = loops_.lanes;
+        tile.ahead_run = loops_.lanes * tile.k;
+      }
       tile.b = b;
       tile.c = out.at + j;
       tile.width = std::min<int64_t>(loops_.columns, r.columns - j);
@@ -307,7 +313,7 @@ class FloatProduct {
       kernels[std::min(height, rows - i) - 1][vectors - 1](tile);
       tile.a += left.tile_step;
       tile.c += height * tile.c_step;
-      if (tile.ahead_vectors > 0) tile.ahead += loops_.lanes;
+      if (tile.ahead_vectors > 0) tile.ahead += tile.ahead_run > 0 ? tile.ahead_run : loops_.lanes;
       if (t + 1 == vectors) tile.ahead_vectors = 0;
     }
   }
