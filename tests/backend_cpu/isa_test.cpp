@@ -56,6 +56,12 @@ std::vector<float> sweep() {
   return values;
 }
 
+double gelu_tanh(double x) {
+  if (x < -1e4) return -0.0;
+  const double w = 1.5957691216057308 * (x + 0.044715 * x * x * x);
+  return w < 0 ? x * std::exp(w) / (1 + std::exp(w)) : x / (1 + std::exp(-w));
+}
+
 const MathRow kMathRows[] = {
     {ScalarOp::exp, 1, [](double x) { return std::exp(x); }},
     {ScalarOp::log, 1, [](double x) { return std::log(x); }},
@@ -75,6 +81,7 @@ const MathRow kMathRows[] = {
     {ScalarOp::expm1, 2, [](double x) { return std::expm1(x); }},
     {ScalarOp::log1p, 1.5, [](double x) { return std::log1p(x); }},
     {ScalarOp::log2, 2, [](double x) { return std::log2(x); }},
+    {ScalarOp::gelu_tanh, 192, gelu_tanh},
     {ScalarOp::ceil, 0, [](double x) { return std::ceil(x); }},
     {ScalarOp::round, 0, [](double x) { return std::nearbyint(x); }},
     {ScalarOp::trunc, 0, [](double x) { return std::trunc(x); }},

@@ -202,5 +202,29 @@ TEST(Lerp, BetweenTensors) {
                    {x, y, w});
 }
 
+double unit_of(float x) { return std::ldexp(1.0, std::ilogb(x) - 23); }
+
+TEST(Activation, GeluIsWithinTwoUnitsOfItsArgument) {
+  std::vector<float> x;
+  for (int i = 1; i < 200000; ++i) x.push_back(-12 + float(i) * 1.2e-4f);
+  const std::vector<float> y = gelu(tensor(x, {int64_t(x.size())})).to_vector<float>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double exact = 0.5 * double(x[i]) * std::erfc(-double(x[i]) / std::sqrt(2.0));
+    ASSERT_LE(std::abs(double(y[i]) - exact), 2 * unit_of(x[i])) << x[i];
+  }
+}
+
+TEST(Activation, GeluTanhIsWithinFourUnitsAboveMinusOne) {
+  std::vector<float> x;
+  for (int i = 1; i < 200000; ++i) x.push_back(-1 + float(i) * 1e-4f);
+  const std::vector<float> y = gelu_tanh(tensor(x, {int64_t(x.size())})).to_vector<float>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double a = double(x[i]), w = 1.5957691216057308 * (a + 0.044715 * a * a * a);
+    const double exact = a / (1 + std::exp(-w));
+    if (exact == 0) continue;
+    ASSERT_LE(std::abs(double(y[i]) - exact), 4 * unit_of(float(exact))) << x[i];
+  }
+}
+
 }  // namespace
 }  // namespace tessera

@@ -2,8 +2,8 @@
 // once, in the caller's thread and the process-wide pool; streams are all the same.
 //
 //   TESSERA_ISA     baseline | avx2 | avx512; the best the processor has when unset
-//   TESSERA_ONEDNN  1 or unset: large f32 matrix products go to oneDNN where it is installed, run
-//                   by our own threads (bench/cpu_kernels.cpp compares the two). 0: never.
+//   TESSERA_ONEDNN  1: large f32 matrix products go to oneDNN where it is installed, run by our own
+//                   threads (bench/gemm.cpp compares the two). 0 or unset: never.
 #pragma once
 
 #include <memory>

@@ -7,7 +7,7 @@ namespace tessera::cpu {
 
 // At least `bytes`, aligned to 64, contents undefined; null where there is no more. Large pieces
 // lie on large pages where the system grants them: matrix products walk rows that are pages apart,
-// and looking up small pages would cost them a third of their time. Released by std::free.
+// and looking up many small ones takes time. Released by std::free.
 void* allocate_host(int64_t bytes);
 
 }  // namespace tessera::cpu

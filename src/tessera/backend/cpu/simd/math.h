@@ -27,6 +27,8 @@ TESSERA_INLINE float fused(float a, float b, float c) {
 #endif
 }
 
+TESSERA_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
 // 2^n for n in [-126, 127].
 TESSERA_INLINE float power_of_two(int32_t n) { return float_of(uint32_t(n + 127) << 23); }
 
@@ -288,9 +290,9 @@ inline constexpr int kGeluEnd = 10000;
 template <class T>
 TESSERA_INLINE T t_gelu_tanh(T a) {
   const T x = a < T(-kGeluEnd) ? T(-kGeluEnd) : a;
-  const T w = x * (kGeluSlope<T> + kGeluCube<T> * (x * x));
+  const T w = x * fused(x * x, kGeluCube<T>, kGeluSlope<T>);
   const T small = exp(-t_abs(w)), share = 1 / (1 + small);
-  return x * (w < 0 ? small * share : share);
+  return a != a ? a : x * (w < 0 ? small * share : share);
 }
 
 template <class T>
@@ -298,10 +300,11 @@ TESSERA_INLINE T t_gelu_tanh_slope(T a) {
   const T above = a < T(-kGeluEnd) ? T(-kGeluEnd) : a,
           x = above > T(kGeluEnd) ? T(kGeluEnd) : above;
   const T square = x * x;
-  const T w = x * (kGeluSlope<T> + kGeluCube<T> * square);
-  const T small = exp(-t_abs(w)), large_share = 1 / (1 + small), small_share = small * large_share;
-  const T share = w < 0 ? small_share : large_share, rest = w < 0 ? large_share : small_share;
-  return share * (1 + x * rest * (kGeluSlope<T> + 3 * kGeluCube<T> * square));
+  const T w = x * fused(square, kGeluCube<T>, kGeluSlope<T>);
+  const T small = exp(-t_abs(w)), share = 1 / (1 + small), other = small * share;
+  const T rise = fused(square, 3 * kGeluCube<T>, kGeluSlope<T>);  // of w
+  const T slope = (w < 0 ? other : share) * fused(x * (w < 0 ? share : other), rise, T(1));
+  return a != a ? a : slope;
 }
 
 template <class T>
