@@ -28,7 +28,10 @@ namespace tessera {
 namespace {
 
 constexpr double kSampleSeconds = 0.004;
-constexpr useconds_t kSettleMicroseconds = 4000;  // until a peer's threads have stopped spinning
+// Until a peer's threads have stopped spinning: OpenBLAS goes on for some 30 ms.
+constexpr useconds_t kSettleMicroseconds = 50000;
+// Threads that slept may wake on one core, and take some milliseconds to part.
+constexpr double kWarmSeconds = 20e-3;
 
 struct Case {
   int64_t batch, m, n, k;
@@ -268,7 +271,7 @@ void take_turns(std::vector<Contestant>& contestants, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < contestants.size(); ++i) {
       usleep(kSettleMicroseconds);
-      contestants[i].work();
+      for (const double start = now(); now() - start < kWarmSeconds;) contestants[i].work();
       contestants[i].seconds.push_back(time_calls(contestants[i].work, calls[i]) /
                                        double(calls[i]));
     }

@@ -88,6 +88,27 @@ TEST(Bench, RefusesWhatIsNoSuiteOrDevice) {
             "try 'tessera bench --help'\n");
 }
 
+TEST(Bench, FilesAreCheckedBeforeTheWork) {
+  const TempFolder folder;
+  const std::string file = (folder / "a").native();
+  EXPECT_EQ(run_command({"bench", "transfer", "--json", file, "--html", file}).err,
+            cat("tessera: bench: --json and --html are one file, '", file,
+                "'\ntry 'tessera bench --help'\n"));
+  EXPECT_EQ(run_command({"bench", "transfer", "--html", "-"}).err,
+            "tessera: bench: --html expects a file, got '-'\ntry 'tessera bench --help'\n");
+  for (const char* option : {"--json", "--html"}) {
+    const CommandResult outcome = run_command({"bench", option, (folder / "none/b").native()});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.out, "");  // nothing was measured
+  }
+}
+
+TEST(Bench, ADeviceComesOnce) {
+  const CommandResult outcome = run_command({"bench", "transfer", "--device", "cpu,cpu"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_TRUE(contains(outcome.err, "device cpu comes twice")) << outcome.err;
+}
+
 TEST(Bench, SaysWhyADeviceIsAbsent) {
   const CommandResult result = run_command({"bench", "transfer", "--device", "cpu,cpu:99"});
   EXPECT_EQ(result.status, 1);

@@ -230,5 +230,18 @@ TEST(AttentionKernel, NaNReachesTheRowsThatSeeIt) {
   for (size_t i = 0; i < z_.real.size(); ++i) EXPECT_EQ(std::isnan(z_.real[i]), i / 4 >= 35) << i;
 }
 
+// Few queries take another path, where the last key decides.
+TEST(AttentionKernel, NaNInTheLastKeyReachesEveryGradient) {
+  for (const int64_t queries : {3, 40}) {
+    const Tensor q = ones({1, 1, queries, 4}).detach(), v = ones({1, 1, 4, 2}).detach();
+    const Tensor place = reshape(iota({4}, 0), {1, 1, 4, 1});
+    const Tensor k =
+        broadcast_to(where(place == 3, std::nan(""), ones({1})), {1, 1, 4, 4}).detach();
+    for (const Tensor& g : grad(sum(attention(q, k, v)), {q, k, v})) {
+      for (const float x : g.to_vector<float>()) EXPECT_TRUE(std::isnan(x)) << queries;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera

@@ -53,8 +53,10 @@ struct Series {
     return least;
   }
 
-  void take(int64_t count) {
-    if (!is_long) work->run();
+  void take(int64_t count, double warm_seconds) {
+    for (double spent = 0; !is_long && spent <= warm_seconds;) {
+      spent += seconds_of_batch(work->run, batch);
+    }
     for (int64_t i = 0; i < count; ++i) {
       samples.push_back(seconds_of_batch(work->run, batch) / double(batch));
     }
@@ -65,7 +67,7 @@ struct Series {
 }  // namespace
 
 Policy full_policy() { return {}; }
-Policy quick_policy() { return {3, 9, 50e-6, 0.01, 1}; }
+Policy quick_policy() { return {3, 9, 50e-6, 0.01, 1, 1e-3}; }
 
 std::vector<Summary> measure(std::span<const Work> works, const Policy& policy) {
   std::vector<Series> all;
@@ -75,7 +77,7 @@ std::vector<Summary> measure(std::span<const Work> works, const Policy& policy) 
   }
   for (int round = 0; round < policy.rounds; ++round) {
     for (Series& series : all) {
-      series.take((series.wanted + policy.rounds - 1) / policy.rounds);
+      series.take((series.wanted + policy.rounds - 1) / policy.rounds, policy.warm_seconds);
     }
   }
   std::vector<Summary> result;

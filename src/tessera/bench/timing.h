@@ -15,6 +15,9 @@ struct Policy {
   double sample_seconds = 50e-6;  // shorter runs are timed several at a time
   double total_seconds = 0.1;     // of short work: more samples than the least, up to this
   int rounds = 5;                 // in which the samples are taken
+  // Of short work before each round: threads that slept may wake on one core, and take some
+  // milliseconds to part.
+  double warm_seconds = 20e-3;
 };
 
 Policy full_policy();

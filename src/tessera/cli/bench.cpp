@@ -56,6 +56,16 @@ void check_suites(const std::vector<std::string>& words) {
   }
 }
 
+void add_device(const std::string& name, std::vector<Device>& devices) {
+  try {
+    const Device device(name);
+    if (std::ranges::find(devices, device) != devices.end()) fail("device ", name, " comes twice");
+    devices.push_back(device);
+  } catch (const Error& error) {
+    throw UsageError(cat("bench: ", error.what()));
+  }
+}
+
 // Throws where a device is not there.
 std::vector<Device> choose_devices(const Arguments& arguments) {
   std::vector<Device> devices;
@@ -65,11 +75,7 @@ std::vector<Device> choose_devices(const Arguments& arguments) {
     const std::string list = arguments.value("--device", "");
     for (size_t start = 0; start <= list.size();) {
       const size_t end = std::min(list.find(',', start), list.size());
-      try {
-        devices.emplace_back(list.substr(start, end - start));
-      } catch (const Error& error) {
-        throw UsageError(cat("bench: ", error.what()));
-      }
+      add_device(list.substr(start, end - start), devices);
       start = end + 1;
     }
   }
@@ -81,6 +87,16 @@ void write_file(const std::string& path, const std::string& text) {
   AtomicFile file(path);
   file.write(std::as_bytes(std::span<const char>(text)));
   file.commit();
+}
+
+// Before minutes of work: that the files can be written, and are two.
+void check_files(const BenchOptions& options) {
+  if (!options.json.empty() && options.json == options.html) {
+    throw UsageError(cat("bench: --json and --html are one file, '", options.json, "'"));
+  }
+  if (options.html == "-") throw UsageError("bench: --html expects a file, got '-'");
+  if (!options.json.empty() && options.json != "-") AtomicFile{options.json};
+  if (!options.html.empty()) AtomicFile{options.html};
 }
 
 class Bench {
@@ -153,6 +169,7 @@ Status run_bench(const Arguments& arguments, Console& console) {
   options.claims = asked.empty() || std::ranges::find(asked, "claims") != asked.end();
   options.json = arguments.value("--json", "");
   options.html = arguments.value("--html", "");
+  check_files(options);
   return run_lines(options, bench::chosen_cases(bench::all_cases(), asked), console);
 }
 

@@ -34,7 +34,8 @@ std::vector<Tensor> custom_vjp(const TensorFunction& forward, const TensorVjp& v
                                const std::vector<Tensor>& inputs);
 
 // fn(inputs), of which only inputs and outputs are kept for the gradient; what lies between is
-// computed again when it is needed. Values are bitwise those of fn(inputs).
+// computed again when it is needed. Values are those of fn(inputs); the kernels may be cut
+// otherwise, and sums then differ in their last bits.
 std::vector<Tensor> checkpoint(const TensorFunction& fn, const std::vector<Tensor>& inputs);
 
 }  // namespace tessera

@@ -188,7 +188,7 @@ class Forward {
     const int64_t w = width_, size = size_of(c_.dtype);
     T *top = work.at(columns_at_), *sum = top + w, *y = work.at(result_at_);
     for (int64_t j = 0; j < w; ++j) {
-      const bool blind = top[j] == kUnseen<T>;
+      const bool blind = top[j] == kUnseen<T> && sum[j] == 0;  // the sum of a row of NaN is NaN
       top[j] = blind ? T(0) : top[j] + std::log(sum[j]);
       sum[j] = blind ? T(0) : 1 / sum[j];
     }

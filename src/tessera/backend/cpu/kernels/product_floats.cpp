@@ -25,6 +25,7 @@ constexpr int64_t kFewColumns = 256;    // up to here, a is read where it lies
 constexpr int64_t kFewDotRows = 64;     // up to here, dot products beat packing a transposed b
 constexpr int64_t kWorthDots = 64;      // terms of a dot product
 constexpr int64_t kWorthSwapping = 32;  // terms of a sum, where c^T = b^T a^T has better tiles
+constexpr int64_t kFewWays = 6;         // of the first-level cache that rows of a may fill
 constexpr int64_t kPiece = 512;         // rows and columns of sums that are converted at once
 
 struct Region {  // of c
@@ -103,10 +104,11 @@ class FloatProduct {
       blocks_.depth = std::min(p_.m <= loops_.rows ? kFarDepth : kFarDepthOfTiles, blocks_.depth);
     }
     direct_c_ = plain_ && p_.c_column == 1;
-    // Rows that lie half a page apart, or a multiple, would push each other out of the first-level
-    // cache.
-    const bool evicting = p_.m > 4 && p_.a_row * size_ % 2048 == 0;
-    direct_rows_ = plain_ && p_.a_column == 1 && p_.n <= kFewColumns && !evicting;
+    direct_rows_ = plain_ && p_.a_column == 1 && p_.n <= kFewColumns;
+    // Rows that lie half a page apart, or a multiple, push each other out of the first-level cache
+    // when there are more than it has ways.
+    const bool evicting = direct_rows_ && p_.a_row * size_ % 2048 == 0;
+    tallest_ = evicting ? std::min<int64_t>(kFewWays, loops_.rows) : loops_.rows;
     direct_columns_ = plain_ && p_.a_row == 1 && p_.n <= kFewColumns;
   }
 
@@ -298,7 +300,7 @@ class FloatProduct {
 
   // Of the tiles that `rows` are cut into: even ones, because one of a row or two would keep few of
   // the adders busy.
-  int64_t tile_height(int64_t rows) const { return divide_up(rows, divide_up(rows, loops_.rows)); }
+  int64_t tile_height(int64_t rows) const { return divide_up(rows, divide_up(rows, tallest_)); }
 
   // All rows of `left` times the panel of b in `tile`.
   void multiply(const Left<T>& left, int64_t rows, GemmTile<T> tile) const {
@@ -368,6 +370,7 @@ class FloatProduct {
   bool dots_ = false;
   bool direct_b_ = false, far_b_ = false, direct_c_ = false;
   bool direct_rows_ = false, direct_columns_ = false;  // of a
+  int64_t tallest_ = 0;                                // rows of a tile
 };
 
 }  // namespace

@@ -171,8 +171,8 @@ void soften_rows(int64_t rows, int64_t n, int64_t stride, T* s, T* lse) {
     }
     for (; j < n; ++j) top[0] = greater(top[0], s[j]);
     for (int64_t k = 1; k < kLanes; ++k) top[0] = greater(top[0], top[k]);
-    const bool blind = top[0] == lowest<T>();
-    const T base = blind ? T(0) : top[0];
+    const bool nothing = top[0] == lowest<T>();  // seen, or NaN, which is greater than nothing
+    const T base = nothing ? T(0) : top[0];
     for (j = 0; j + kLanes <= n; j += kLanes) {
       for (int64_t k = 0; k < kLanes; ++k) {
         s[j + k] = exp(s[j + k] - base);
@@ -186,6 +186,7 @@ void soften_rows(int64_t rows, int64_t n, int64_t stride, T* s, T* lse) {
     for (int64_t width = kLanes / 2; width > 0; width /= 2) {
       for (int64_t k = 0; k < width; ++k) sum[k] += sum[k + width];
     }
+    const bool blind = nothing && sum[0] == 0;
     const T shrink = blind ? T(0) : 1 / sum[0];
     for (j = 0; j < n; ++j) s[j] *= shrink;
     lse[i] = blind ? T(0) : base + logarithm(sum[0]);
