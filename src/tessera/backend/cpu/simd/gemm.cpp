@@ -130,11 +130,13 @@ void gemm_kernel(const GemmTile<T>& t) {
   }
   V<T> acc[R][W] = {};
   Left<T, R, kByRows> a(t.a, t.a_step);
-  const T *b = t.b, *ahead = t.ahead;
+  const T* b = t.b;
+  const T* ahead = t.ahead_vectors > 0 ? t.ahead : b;  // no arithmetic on a null pointer
+  const int64_t ahead_step = t.ahead_vectors > 0 ? t.ahead_step : 0;
   for (int64_t p = 0; p < t.k; ++p, a.advance(), b += t.b_step) {
     V<T> row[W];
     for (int64_t w = 0; w < t.ahead_vectors; ++w) __builtin_prefetch(ahead + w * kLanes<T>);
-    ahead += t.ahead_step;
+    ahead += ahead_step;
 #pragma GCC unroll 8
     for (int w = 0; w < W - 1; ++w) row[w] = load(b + w * kLanes<T>);
     row[W - 1] = kReadsExactly ? part.load(b + kLast) : load(b + kLast);
