@@ -37,16 +37,17 @@ int main(int count, char** words) {
     body();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  const double first = seconds([&] { std::printf("first loss %.6f\n", step(x, y).item()); });
-  step(x, y).item();
+  Tensor loss;
+  const double first = seconds([&] { loss = step(x, y); });
+  std::printf("first loss %.6f\n", loss.item());
+  step(x, y);
   std::vector<double> times;
-  double last = 0;
-  for (int i = 0; i < steps; ++i) times.push_back(seconds([&] { last = step(x, y).item(); }));
+  for (int i = 0; i < steps; ++i) times.push_back(seconds([&] { loss = step(x, y); }));
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
   const int64_t tokens = numel(batch);
   const Report& report = step.program().report;
-  std::printf("loss after %d steps %.6f; first step %.2f s\n", steps + 2, last, first);
+  std::printf("loss after %d steps %.6f; first step %.2f s\n", steps + 2, loss.item(), first);
   std::printf("%d kernels, %.2f GB moved, arena %.1f MB\n", report.kernels,
               double(report.bytes_moved) * 1e-9, double(report.temporary_bytes) * 1e-6);
   std::printf("step %.1f ms (best %.1f), %.0f tokens/s, %.0f GFLOP/s\n", median * 1e3,

@@ -86,10 +86,4 @@ double forward_flops(const CharGptConfig& config, int64_t tokens) {
   return 2 * double(tokens) * (linears + attention);
 }
 
-int64_t CharGpt::parameter_count() const {
-  int64_t count = 0;
-  for (const Var& parameter : parameters_) count += numel(parameter.shape());
-  return count;
-}
-
 }  // namespace tessera::bench

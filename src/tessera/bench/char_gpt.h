@@ -25,7 +25,6 @@ class CharGpt {
 
   // All Vars; the head shares the token table.
   const std::vector<Var>& parameters() const { return parameters_; }
-  int64_t parameter_count() const;
 
   Tensor logits(const Tensor& tokens) const;                       // (B, T) -> (B, T, vocabulary)
   Tensor loss(const Tensor& tokens, const Tensor& targets) const;  // both (B, T) -> 0-d
