@@ -22,12 +22,20 @@ run: setup
 	@$(BUILD) release --target spirals tessera_command
 	@build/release/examples/spirals
 
-# Each stage runs even when one before it failed, so that one run shows everything.
+# Each stage runs even when one before it failed, so that one run shows everything; what failed is
+# said again at the end, where it is looked for.
+test: SHELL := bash
+test: .SHELLFLAGS := -o pipefail -c
 test: setup
-	@failed=; \
+	@mkdir -p build; failed=; \
 	for stage in release asan tsan; do \
 	  echo "=== make test: $$stage"; \
-	  $(MAKE) --no-print-directory test-$$stage || failed="$$failed $$stage"; \
+	  $(MAKE) --no-print-directory test-$$stage 2>&1 | tee build/test-$$stage.log || \
+	    failed="$$failed $$stage"; \
+	done; \
+	for stage in $$failed; do \
+	  echo "=== $$stage: what failed (build/test-$$stage.log has everything)"; \
+	  grep -E 'FAILED|[Ee]rror[: ]|\*\*\*|Failure' build/test-$$stage.log | head -40; \
 	done; \
 	if [ -n "$$failed" ]; then echo "=== make test: FAILED:$$failed"; exit 1; fi; \
 	echo "=== make test: passed: release, asan (address + undefined), tsan (threads)"

@@ -19,8 +19,9 @@ std::string three_digits(double value) {
   const int digits = std::clamp(2 - int(std::floor(std::log10(std::fabs(value)))), 0, 9);
   std::string text = fixed(value, digits);
   if (digits > 0) return text;
-  for (int at = int(text.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3)
-    text.insert(size_t(at), ",");
+  for (int at = int(text.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3) {
+    text.insert(size_t(at), 1, ',');
+  }
   return text;
 }
 

@@ -74,7 +74,7 @@ std::string limits_text(const Limits& limits) {
 }
 
 std::string header_text(std::string_view suite, const std::vector<std::string>& devices) {
-  std::string text = "\n" + left(std::string(suite), kNameWidth);
+  std::string text = cat("\n", left(std::string(suite), kNameWidth));
   for (const std::string& column : columns_of(suite, devices)) {
     text += right(title_of(column) + " ", std::max(kCellWidth, column.size() + 2));
   }
