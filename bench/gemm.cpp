@@ -4,7 +4,8 @@
 //
 // Every line is one product, first checked against sums in double precision. The contestants then
 // take turns, so that a disturbance meets all of them; `words` keeps the lines that contain one of
-// them. TESSERA_THREADS sets everybody's number of threads.
+// them, and a word such as 48x50257x768 that none contains is measured, too. TESSERA_THREADS sets
+// everybody's number of threads.
 #include <time.h>
 #include <unistd.h>
 
@@ -290,8 +291,9 @@ struct Options {
   }
 };
 
-// Ours, oneDNN by our threads ("lent", as TESSERA_ONEDNN = 1 uses it), then the peers by theirs;
-// the last columns are our share of the best peer, by best and median times.
+// Ours, oneDNN by our threads ("lent", as TESSERA_ONEDNN = 1 uses it), what is used by default,
+// then the peers by their threads; the last columns are the default's share of the best peer, by
+// best and median times.
 void measure_f32(const Case& shape, const std::string& label, const std::vector<Peer>& peers,
                  int rounds) {
   const Matmul product(shape);
@@ -302,7 +304,9 @@ void measure_f32(const Case& shape, const std::string& label, const std::vector<
     };
   };
   std::vector<Contestant> contestants = {{"own", with(cpu::ProductLibrary::own), {}},
-                                         {"lent", with(cpu::ProductLibrary::onednn), {}}};
+                                         {"lent", with(cpu::ProductLibrary::onednn), {}},
+                                         {"default", with(cpu::ProductLibrary::automatic), {}}};
+  constexpr size_t kDefault = 2;
   for (const Peer& peer : peers) {
     contestants.push_back({peer.name, [&] { peer(product); }, {}});
   }
@@ -314,12 +318,13 @@ void measure_f32(const Case& shape, const std::string& label, const std::vector<
   for (size_t i = 0; i < contestants.size(); ++i) {
     const Contestant& c = contestants[i];
     std::printf(" %8.1f %6.1f", shape.giga_flops() / c.best(), shape.giga_flops() / c.median());
-    if (i < 2) continue;
+    if (i <= kDefault) continue;
     best = std::min(best, c.best());
     median = std::min(median, c.median());
   }
   if (!peers.empty()) {
-    std::printf("   %5.2f %5.2f", best / contestants[0].best(), median / contestants[0].median());
+    std::printf("   %5.2f %5.2f", best / contestants[kDefault].best(),
+                median / contestants[kDefault].median());
   }
   std::printf("%s\n", error < 1e-6 ? "" : cat("  WRONG: error ", error).c_str());
   std::fflush(stdout);
@@ -345,6 +350,22 @@ void measure_bf16(Case shape, const std::string& label, int rounds) {
   std::fflush(stdout);
 }
 
+// Words that are whole shapes and belong to no group.
+Group given_shapes(const std::vector<std::string>& words) {
+  Group given = {"given", {}, "NN NT TN"};
+  for (const std::string& word : words) {
+    long long m = 0, n = 0, k = 0;
+    int end = 0;
+    const bool whole = std::sscanf(word.c_str(), "%lldx%lldx%lld%n", &m, &n, &k, &end) == 3 &&
+                       size_t(end) == word.size() && m > 0 && n > 0 && k > 0;
+    const auto has = [&](const Group& group) {
+      return std::ranges::find(group.shapes, std::vector<int64_t>{m, n, k}) != group.shapes.end();
+    };
+    if (whole && std::ranges::none_of(kGroups, has)) given.shapes.push_back({m, n, k});
+  }
+  return given;
+}
+
 void run(const Options& options) {
   std::vector<Peer> peers;
   if (!options.bf16) {
@@ -353,12 +374,15 @@ void run(const Options& options) {
   }
   std::printf("%s\nGFLOP/s, best and median of %d rounds\n%-34s",
               cpu_backend().target().description.c_str(), options.rounds, "");
-  for (const char* name : {options.bf16 ? "bf16" : "own", options.bf16 ? "f32" : "lent"}) {
-    std::printf(" %15s", name);
-  }
+  const std::vector<const char*> columns = options.bf16
+                                               ? std::vector<const char*>{"bf16", "f32"}
+                                               : std::vector<const char*>{"own", "lent", "default"};
+  for (const char* name : columns) std::printf(" %15s", name);
   for (const Peer& peer : peers) std::printf(" %15s", peer.name);
-  std::printf("   %s\n", options.bf16 ? "bf16 / f32" : "own / best peer");
-  for (const Group& group : kGroups) {
+  std::printf("   %s\n", options.bf16 ? "bf16 / f32" : "default / best peer");
+  std::vector<Group> groups(std::begin(kGroups), std::end(kGroups));
+  groups.push_back(given_shapes(options.words));
+  for (const Group& group : groups) {
     for (const std::vector<int64_t>& s : group.shapes) {
       for (const char* at = group.layouts; *at != '\0'; at += at[2] == '\0' ? 2 : 3) {
         const Case shape = {s.size() > 3 ? s[3] : 1, s[0], s[1], s[2], at[0] == 'T', at[1] == 'T'};

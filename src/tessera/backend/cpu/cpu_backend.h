@@ -2,8 +2,9 @@
 // once, in the caller's thread and the process-wide pool; streams are all the same.
 //
 //   TESSERA_ISA     baseline | avx2 | avx512; the best the processor has when unset
-//   TESSERA_ONEDNN  1: large f32 matrix products go to oneDNN where it is installed, run by our own
-//                   threads (bench/gemm.cpp compares the two). 0 or unset: never.
+//   TESSERA_ONEDNN  which f32 matrix products go to oneDNN where it is installed, run by our own
+//                   threads (bench/gemm.cpp compares the two). 0: none. 1: all large ones. Unset:
+//                   those where it is known to be faster.
 #pragma once
 
 #include <memory>

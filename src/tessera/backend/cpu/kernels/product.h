@@ -33,7 +33,7 @@ bool multiply_bf16(const Product& product);
 // Integer types; they wrap.
 void multiply_integers(const Product& product);
 
-// oneDNN, when it is asked for, was found and takes the operands as they lie: returns whether it
+// oneDNN, when it is asked for or faster, was found and takes the operands as they lie: returns whether it
 // did the work.
 bool multiply_with_onednn(const Product& product);
 

@@ -14,7 +14,7 @@ constexpr int64_t kWorthAThread = 1 << 16;  // multiplications
 constexpr int64_t kWorthATask = 1 << 24;    // a product this large has several tasks per thread
 constexpr int64_t kTasksPerThread = 2;
 constexpr int64_t kDeepest = 512;  // of a block: loading and storing c costs little by then
-constexpr int64_t kFewTiles = 32, kDeep = 2048, kMostDepthParts = 32;
+constexpr int64_t kFewTiles = 64, kDeep = 2048, kMostDepthParts = 32;
 
 // Cycles to fetch and pack one element, against those of one vector of multiplications. Every task
 // packs what it needs: large ones share more.

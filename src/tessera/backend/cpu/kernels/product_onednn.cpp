@@ -1,13 +1,15 @@
-// oneDNN's sgemm, opened at run time where TESSERA_ONEDNN = 1 or a measurement asks for it. By
-// default our own kernels do the work: in one thread (bench/gemm.cpp, "lent") oneDNN is at most 10
-// % ahead at square products and those of a training step, and half as fast at some transposed
-// ones. It is ahead by more, up to 30 %, at some products with few rows of c or a very large k,
-// which parts of kRows rows leave to a single thread, and by up to 14 % at some batches.
+// oneDNN's sgemm, opened at run time when it is first worth it. Our own kernels do most of the
+// work: in one thread (bench/gemm.cpp, "lent") oneDNN is at most 10 % ahead at square products and
+// those of a training step, and half as fast at some transposed ones. It is ahead by 10 to 20 %
+// where a few tiles of rows meet a matrix that no cache holds, as it lies: those go to it by
+// default.
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <string>
 
 #include "tessera/backend/cpu/kernels/product.h"
+#include "tessera/backend/cpu/kernels/product_blocks.h"
 #include "tessera/base/error.h"
 #include "tessera/base/thread_pool.h"
 #include "tessera/runtime/shared_library.h"
@@ -17,7 +19,7 @@ namespace tessera::cpu {
 namespace {
 
 constexpr int64_t kLargeProduct = int64_t(1) << 20;  // multiplications
-constexpr int64_t kRows = 128;  // of one call; fewer in all are left to our own kernel
+constexpr int64_t kRows = 128, kColumns = 2048;      // of one call
 // dnnl_cpu_isa_avx512_core_bf16. Debian's 2.6 crashes in its AMX code on current processors.
 constexpr int kNewestIsa = 0xe7;
 
@@ -30,15 +32,17 @@ struct OneDnn {
   std::string status;
 };
 
-// TESSERA_ONEDNN, read once: 1 asks for it.
-bool wanted() {
-  static const bool result = [] {
+enum class Wanted { never, where_faster, for_large };
+
+// TESSERA_ONEDNN, read once.
+Wanted wanted() {
+  static const Wanted result = [] {
     const char* setting = std::getenv("TESSERA_ONEDNN");
     const std::string value = setting == nullptr ? "" : setting;
     if (value != "" && value != "0" && value != "1") {
       fail("TESSERA_ONEDNN: expected 0 or 1, got '", value, "'");
     }
-    return value == "1";
+    return value == "" ? Wanted::where_faster : value == "0" ? Wanted::never : Wanted::for_large;
   }();
   return result;
 }
@@ -93,9 +97,21 @@ bool find_layout(int64_t row, int64_t column, int64_t rows, int64_t columns, Lay
 
 std::atomic<ProductLibrary> chosen{ProductLibrary::automatic};
 
+// Found with bench/gemm.cpp, by shapes such as 64x50257x768.
+bool is_faster(const Product& p) {
+  constexpr int64_t kFewest = 49, kMost = 256;  // rows
+  const int64_t b_bytes = p.k * p.n * size_of(p.dtype);
+  return p.m >= kFewest && p.m <= kMost && p.b_column == 1 && b_bytes > 16 * cache_sizes().second;
+}
+
 bool worth_it(const Product& p) {
   if (chosen != ProductLibrary::automatic) return chosen == ProductLibrary::onednn;
-  return wanted() && p.m >= kRows && p.m * p.n * p.k >= kLargeProduct;
+  switch (wanted()) {
+    case Wanted::never: return false;
+    case Wanted::where_faster: return is_faster(p);
+    case Wanted::for_large: return p.m >= kRows && p.m * p.n * p.k >= kLargeProduct;
+  }
+  return false;
 }
 
 }  // namespace
@@ -111,21 +127,27 @@ bool multiply_with_onednn(const Product& p) {
                     find_layout(p.b_row, p.b_column, p.k, p.n, b) &&
                     find_layout(p.c_row, p.c_column, p.m, p.n, c) && c.transposed == 'N';
   if (!fits) return false;
-  // Our threads, each with a part of the rows: the library's own would spin against them after
-  // every product. Parts depend on the shape alone, so that any number of threads gives the same
-  // bits.
+  // Our threads, each with a part of the rows, or of the columns where there are few rows: the
+  // library's own would spin against them after every product. Parts depend on the shape alone, so
+  // that any number of threads gives the same bits.
+  const bool by_rows = p.m >= 2 * kRows || p.n < kColumns;
   std::atomic<int> status{0};
-  thread_pool().parallel_for(p.m, kRows, [&](int64_t begin, int64_t end) {
+  auto part = [&](int64_t begin, int64_t end) {
+    const int64_t row = by_rows ? begin : 0, column = by_rows ? 0 : begin;
     library.set_threads(1);
-    const int result = library.sgemm(a.transposed, b.transposed, end - begin, p.n, p.k, 1.f,
-                                     reinterpret_cast<const float*>(p.a) + begin * p.a_row,
-                                     a.leading, reinterpret_cast<const float*>(p.b), b.leading, 0.f,
-                                     reinterpret_cast<float*>(p.c) + begin * p.c_row, c.leading);
+    const int result = library.sgemm(
+        a.transposed, b.transposed, by_rows ? end - begin : p.m, by_rows ? p.n : end - begin, p.k,
+        1.f, reinterpret_cast<const float*>(p.a) + row * p.a_row, a.leading,
+        reinterpret_cast<const float*>(p.b) + column * p.b_column, b.leading, 0.f,
+        reinterpret_cast<float*>(p.c) + row * p.c_row + column, c.leading);
     if (result != 0) status = result;
-  });
+  };
+  thread_pool().parallel_for(by_rows ? p.m : p.n, by_rows ? kRows : kColumns, std::cref(part));
   return status == 0;
 }
 
-const char* onednn_status() { return wanted() ? onednn().status.c_str() : "own matrix products"; }
+const char* onednn_status() {
+  return wanted() == Wanted::for_large ? onednn().status.c_str() : "own matrix products";
+}
 
 }  // namespace tessera::cpu
