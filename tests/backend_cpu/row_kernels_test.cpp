@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "backend_cpu/named_kernels.h"
 #include "backend_cpu/threads.h"
@@ -52,6 +53,56 @@ TEST(Softmax, LargeValuesDoNotOverflow) {
   std::vector<Operand> o = {dense(x, {3}), dense(Array(DType::f32, 3), {3})};
   call("softmax", o, 1);
   EXPECT_NEAR(o[1].array.get(2), 0.66524096, 1e-6);
+}
+
+std::vector<double> softmax_of(const std::vector<double>& values) {
+  const int64_t n = int64_t(values.size());
+  Array x(DType::f32, n);
+  for (int64_t i = 0; i < n; ++i) x.set(i, values[size_t(i)]);
+  std::vector<Operand> o = {dense(x, {n}), dense(Array(DType::f32, n), {n})};
+  call("softmax", o, 1);
+  std::vector<double> y;
+  for (int64_t i = 0; i < n; ++i) y.push_back(o[1].array.get(i));
+  return y;
+}
+
+// 4 ulp, its tolerance in ops.def, over all that a float can hold: 40 columns, so that whole
+// vectors and the rest of a row take part. The 0 that leads keeps the sum close to 1.
+TEST(Softmax, SmallResultsAreAsAccurateAsLargeOnes) {
+  for (double below = 0; below < 103; below += 0.37) {
+    std::vector<double> x(40, -200.0);
+    x[0] = 0;
+    for (size_t i = 1; i < x.size(); i += 2) x[i] = double(float(-below - 0.009 * double(i)));
+    double sum = 0;
+    for (const double value : x) sum += std::exp(value);
+    const std::vector<double> y = softmax_of(x);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double expected = std::exp(x[i]) / sum;
+      const double ulp = std::max(std::ldexp(1.0, std::ilogb(std::max(expected, 1e-45)) - 23),
+                                  double(std::numeric_limits<float>::denorm_min()));
+      ASSERT_LE(std::abs(y[i] - expected), 4 * ulp) << "e^" << x[i];
+    }
+  }
+}
+
+TEST(Softmax, InfinitiesAndNaN) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const size_t at : {0, 5, 16, 38}) {  // in a vector, and in the rest
+    std::vector<double> x(39, 1.0);
+    x[at] = -kInf;
+    std::vector<double> y = softmax_of(x);
+    EXPECT_EQ(y[at], 0.0);
+    EXPECT_NEAR(y[at == 0 ? 1 : 0], 1.0 / 38, 1e-8);
+    for (const double bad : {kNan, kInf}) {
+      x[at] = bad;
+      for (const double value : softmax_of(x))
+        EXPECT_TRUE(std::isnan(value)) << bad << " at " << at;
+    }
+  }
+  for (const double value : softmax_of(std::vector<double>(39, -kInf))) {
+    EXPECT_TRUE(std::isnan(value));
+  }
 }
 
 struct Norm {

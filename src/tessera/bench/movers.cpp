@@ -30,15 +30,14 @@ double bytes_of(const Moved& moved) {
 }
 
 Mover::Mover(std::vector<Moved> parts) : parts_(std::move(parts)) {
-  int64_t a = 0, b = 0, d = 0;
+  int64_t a = 0, b = 0;
   for (const Moved& part : parts_) {
     if (part.how != Move::write) a = std::max(a, part.floats);
     if (part.how == Move::add) b = std::max(b, part.floats);
-    if (part.how != Move::read) d = std::max(d, part.floats);
+    d_.push_back(make_array(part.how == Move::read ? 0 : part.floats));
   }
   a_ = make_array(a);
   b_ = make_array(b);
-  d_ = make_array(d);
   past_ = best_of(kTrials, [&] { run(true); }) < best_of(
                                                      kTrials, [&] { run(false); });
 }
@@ -47,10 +46,10 @@ void Mover::operator()() const { run(past_); }
 
 void Mover::run(bool past) const {
   const cpu::PeakLoops& loops = cpu::peaks(cpu::isa());
-  for (const Moved& part : parts_) {
-    const auto body = [&, how = part.how](int64_t begin, int64_t end) {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const auto body = [&, how = parts_[i].how](int64_t begin, int64_t end) {
       const int64_t n = end - begin;
-      float* const d = d_.get() + begin;
+      float* const d = d_[i].get() + begin;
       const float* const a = a_.get() + begin;
       if (how == Move::read) {
         [[maybe_unused]] volatile float sum = loops.read(n, a);
@@ -62,7 +61,7 @@ void Mover::run(bool past) const {
         (past ? loops.add_past : loops.add)(n, d, a, b_.get() + begin);
       }
     };
-    thread_pool().parallel_for(part.floats, kGrain, body);
+    thread_pool().parallel_for(parts_[i].floats, kGrain, body);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "tessera/bench/tessera_contenders.h"
 
 #include "tessera/tensor/compiled.h"
+#include "tessera/tensor/creation.h"
 #include "tessera/tensor/device.h"
 #include "tessera/tensor/elementwise.h"
 #include "tessera/tensor/eval.h"
@@ -21,26 +22,24 @@ class OptionsGuard {
   CompileOptions previous_;
 };
 
-std::vector<std::byte> bytes_of(const Tensor& tensor) {
-  std::vector<std::byte> bytes(size_t(tensor.numel()) * size_t(size_of(tensor.dtype())));
+void read(const Tensor& tensor, std::vector<std::byte>& bytes) {
+  bytes.resize(size_t(tensor.numel()) * size_t(size_of(tensor.dtype())));
   tensor.read_bytes(tensor.dtype(), bytes.data());
-  return bytes;
 }
 
-// The function bound to a device. Operands are Vars: they are read where they lie, whereas inputs
-// of a compiled function are copied, and a new value can be sent into their storage.
+// The function bound to a device. Operands and results are Vars: they stay where they are, as the
+// arrays of a loop do, whereas inputs of a compiled function are copied and its results alternate
+// between two places.
 class Bound {
  public:
   Bound(const TensorWork& work, Device device, bool with_transfers)
-      : function_(compile(bind(work, device, vars_))),
+      : function_(compile(bind(work, device, vars_, results_))),
         backend_(device_context(device).backend),
         with_transfers_(with_transfers) {
-    for (const Tensor& input : work.inputs) {
-      if (with_transfers) sent_.push_back(bytes_of(input));
-    }
+    if (with_transfers) sent_.resize(work.inputs.size());
+    for (size_t i = 0; i < sent_.size(); ++i) read(work.inputs[i], sent_[i]);
     const OptionsGuard guard(work.options);
     run();
-    received_.resize(results_.size());
   }
 
   void run() {
@@ -48,20 +47,17 @@ class Bound {
       for (size_t i = 0; i < sent_.size(); ++i)
         vars_[i].set_bytes(vars_[i].dtype(), sent_[i].data());
     }
-    results_ = function_();
+    function_();
     backend_.synchronize(Stream{});
     if (!with_transfers_) return;
     received_.resize(results_.size());
-    for (size_t i = 0; i < results_.size(); ++i) {
-      received_[i].resize(size_t(results_[i].numel()) * size_t(size_of(results_[i].dtype())));
-      results_[i].read_bytes(results_[i].dtype(), received_[i].data());
-    }
+    for (size_t i = 0; i < results_.size(); ++i) read(results_[i], received_[i]);
   }
 
   Outputs outputs() {
     run();
     Outputs values;
-    for (const Tensor& result : results_) {
+    for (const Var& result : results_) {
       values.push_back(cast(result, DType::f32).to_vector<float>());
     }
     return values;
@@ -71,19 +67,24 @@ class Bound {
 
  private:
   static std::function<std::vector<Tensor>()> bind(const TensorWork& work, Device device,
-                                                   std::vector<Var>& vars) {
+                                                   std::vector<Var>& vars,
+                                                   std::vector<Var>& results) {
     for (const Tensor& input : work.inputs) vars.emplace_back(input.to(device), "operand");
-    return [function = work.function, vars] {
-      return function(std::vector<Tensor>(vars.begin(), vars.end()));
+    for (const Tensor& result : work.function(std::vector<Tensor>(vars.begin(), vars.end()))) {
+      results.emplace_back(zeros(result.shape(), result.dtype()).to(device), "result");
+    }
+    return [function = work.function, vars, results]() mutable {
+      const std::vector<Tensor> values = function(std::vector<Tensor>(vars.begin(), vars.end()));
+      for (size_t i = 0; i < values.size(); ++i) results[i].assign(values[i]);
+      return std::vector<Tensor>();
     };
   }
 
-  std::vector<Var> vars_;
+  std::vector<Var> vars_, results_;
   CompiledFunction<std::vector<Tensor>> function_;
   Backend& backend_;
   bool with_transfers_;
   std::vector<std::vector<std::byte>> sent_, received_;
-  std::vector<Tensor> results_;
 };
 
 Contender contender(const TensorWork& work, Device device, bool with_transfers) {

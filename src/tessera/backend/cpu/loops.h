@@ -82,6 +82,9 @@ struct Fold {
 };
 using FoldLoop = void (*)(void* value, int64_t* where, const void* a, const Fold& fold);
 
+// The sums of a · b, rows only.
+using DotLoop = void (*)(void* value, const void* a, const void* b, const Fold& fold);
+
 // value[i] = op(value[i], part[i]), part coming later in the domain.
 using CombineLoop = void (*)(int64_t n, void* value, int64_t* where, const void* part,
                              const int64_t* part_where);
@@ -114,6 +117,7 @@ struct LoopTable {
   GatherLoop gather[kStorageCount];
   FoldLoop fold[kReduceCount][kDTypeCount];
   CombineLoop combine[kReduceCount][kDTypeCount];
+  DotLoop dot_f32, dot_f64;
   RowLoops rows_f32, rows_f64;
 
   // d[i * d0 + j] = start + i * s0 + j * s1

@@ -336,8 +336,30 @@ class Planner {
     for (Phase& phase : program.phases) {
       if (chunked) std::fill(uses.begin(), uses.end(), 0);
       if (chunked) count_uses(phase);
+      join_products(phase.points, uses);
       phase.points = join_chains(plan_, loops_, phase.points, uses);
     }
+  }
+
+  // Products that are summed up and nothing else need not be stored.
+  void join_products(std::vector<Step>& steps, const std::vector<int>& uses) const {
+    const auto is_factor = [&](int reg) { return level(reg) == Level::point; };
+    for (Step& sum : steps) {
+      const DType dtype = inst(sum.reg).dtype;
+      if (sum.kind != IrKind::reduce || inst(sum.reg).reduce != ReduceOp::sum) continue;
+      if (!plan_.inner_fast || (dtype != DType::f32 && dtype != DType::f64)) continue;
+      const IrInst& product = inst(sum.args[0]);
+      if (product.kind != IrKind::scalar || product.op != ScalarOp::mul ||
+          uses[size_t(sum.args[0])] != 1 || !is_factor(product.args[0]) ||
+          !is_factor(product.args[1])) {
+        continue;
+      }
+      const auto is_product = [reg = sum.args[0]](const Step& step) { return step.reg == reg; };
+      sum.dot = dtype == DType::f32 ? loops_.dot_f32 : loops_.dot_f64;
+      std::find_if(steps.begin(), steps.end(), is_product)->reg = -1;
+      std::copy(product.args, product.args + 2, sum.args);
+    }
+    std::erase_if(steps, [](const Step& step) { return step.reg < 0; });
   }
 
   void assign_point_slots(Program& program, bool chunked) const {

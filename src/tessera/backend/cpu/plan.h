@@ -62,6 +62,7 @@ struct Step {
   ScalarLoop scalar = nullptr;
   CastLoop cast = nullptr, round = nullptr;  // either may be absent
   FoldLoop fold = nullptr;
+  DotLoop dot = nullptr;  // instead, where two values are multiplied and nobody else wants them
   CombineLoop combine = nullptr;
   int where_slot = -1;    // argmax: of its result; slot then holds the values
   uint64_t identity = 0;  // of the fold, in the register's own representation

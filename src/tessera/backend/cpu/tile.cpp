@@ -259,6 +259,11 @@ void run_step(const Workspace& work, const Step& step, const Tile& whole) {
 
 void run_fold(const Workspace& work, const Step& step, const Tile& tile, char* rows) {
   if (tile.count() == 0) return;
+  const Fold fold = {tile.rows, tile.points, tile.inner_fast, tile.point0};
+  if (step.dot != nullptr) {
+    return step.dot(state_of(work, step.slot, rows), work.registers[step.args[0]],
+                    work.registers[step.args[1]], fold);
+  }
   const int arg = step.args[0];
   const bool ready = work.plan->registers[size_t(arg)].level == Level::point;
   const char* from = ready ? work.registers[arg] : spread(work, arg, tile, 0);
@@ -266,8 +271,7 @@ void run_fold(const Workspace& work, const Step& step, const Tile& tile, char* r
   if (step.where_slot >= 0) {
     where = reinterpret_cast<int64_t*>(state_of(work, step.where_slot, rows));
   }
-  step.fold(state_of(work, step.slot, rows), where, from,
-            {tile.rows, tile.points, tile.inner_fast, tile.point0});
+  step.fold(state_of(work, step.slot, rows), where, from, fold);
 }
 
 void start_fold(const Workspace& work, const Step& step, int64_t count, char* rows) {

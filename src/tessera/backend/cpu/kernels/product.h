@@ -33,8 +33,8 @@ bool multiply_bf16(const Product& product);
 // Integer types; they wrap.
 void multiply_integers(const Product& product);
 
-// oneDNN, when it is asked for or faster, was found and takes the operands as they lie: returns whether it
-// did the work.
+// oneDNN, when it is asked for or faster, was found and takes the operands as they lie: returns
+// whether it did the work.
 bool multiply_with_onednn(const Product& product);
 
 // Who computes f32 products: `automatic` follows TESSERA_ONEDNN. For tests and measurements; not

@@ -177,6 +177,23 @@ void fold_loop(void* value, int64_t*, const void* a, const Fold& fold) {
   }
 }
 
+// As if the products had been stored, without doing so.
+template <class T>
+struct Products {
+  const T *a, *b;
+  TESSERA_INLINE T one(int64_t i) const { return a[i] * b[i]; }
+  TESSERA_INLINE V<T> wide(int64_t i) const { return load_wide(a + i) * load_wide(b + i); }
+};
+
+template <class T>
+void dot_loop(void* value, const void* a, const void* b, const Fold& fold) {
+  T* vp = static_cast<T*>(value);
+  Products<T> row{static_cast<const T*>(a), static_cast<const T*>(b)};
+  for (int64_t o = 0; o < fold.outer; ++o, row.a += fold.inner, row.b += fold.inner) {
+    vp[o] += fold_source<Sum, T>(row, fold.inner);
+  }
+}
+
 template <class Op, class T>
 void combine_loop(int64_t n, void* value, int64_t*, const void* part, const int64_t*) {
   T* __restrict vp = static_cast<T*>(value);
@@ -289,6 +306,8 @@ constexpr void fill_folds_of(LoopTable& table, DType dtype) {
 }
 
 constexpr void fill_folds(LoopTable& table) {
+  table.dot_f32 = dot_loop<float>;
+  table.dot_f64 = dot_loop<double>;
   fill_folds_of<float>(table, DType::f32);
   fill_folds_of<double>(table, DType::f64);
   fill_folds_of<int8_t>(table, DType::i8);
