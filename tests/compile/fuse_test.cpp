@@ -44,6 +44,27 @@ TEST(Fuse, RowResultsGoOnInTheSameKernel) {
   EXPECT_EQ(labels(graph), (Labels{"sum_mul_sub"}));
 }
 
+// Row-level steps stand between the fold and the elements that read it.
+TEST(Fuse, NormsAreOneKernel) {
+  const auto normed = [](const Value& x, const Dims& axes) {
+    const Value mean = reduce(Op::sum, x * x, axes) * 0.125;
+    return x * apply(Op::rsqrt, mean + 1e-6);
+  };
+  const Value x = leaf({6, 7});
+  const KernelGraph rows = kernels_of(function({x}, {normed(x, {1})}));
+  EXPECT_EQ(labels(rows), (Labels{"mul_sum_mul_add_rsqrt_mul"}));
+  EXPECT_EQ(verify_kernels(rows), "");
+  // The last step reads what another kernel makes of the rows: no cycle.
+  const Value scale = apply(Op::rsqrt, reduce(Op::sum, x * x, {1}) * 0.125);
+  const Value w = leaf({1, 7});
+  const KernelGraph apart = kernels_of(function({x, w}, {x * scale + matmul(scale, w)}));
+  EXPECT_EQ(verify_kernels(apart), "");
+  EXPECT_EQ(apart.kernels.size(), 3u);
+  // A long row is better read by many at once.
+  const Value line = leaf({2, 40000});
+  EXPECT_EQ(kernels_of(function({line}, {normed(line, {1})})).kernels.size(), 2u);
+}
+
 TEST(Fuse, DifferentAxesAreDifferentKernels) {
   const Value x = leaf({6, 7});
   const Value y = apply(Op::exp, x);

@@ -25,6 +25,9 @@ bool is_addressed(Op op, size_t input) {
 
 namespace {
 
+// Elements of a row up to which a map joins the folds it reads: longer rows are better shared by
+// many lanes, and would be read twice anyway.
+constexpr int64_t kMaxSharedRow = 16384;
 constexpr int kMaxVisits = 2000;  // of one search for a cycle; giving up means "do not fuse"
 
 bool is_generated(Op op) {
@@ -77,6 +80,7 @@ class Grouper {
       if (x.op == Op::leaf || x.op == Op::constant || is_empty(x)) continue;
       if (!fuse || !is_generated(x.op) || !join(i)) start_group(i);
     }
+    if (fuse) merge_rows();
     return finish();
   }
 
@@ -251,7 +255,12 @@ class Grouper {
     }
     // The step from i itself becomes a register.
     if (reaches(g, h, i) || reaches(h, g)) return;
-    a.axes = p.axes;
+    absorb(g, h, p.axes);
+  }
+
+  void absorb(int g, int h, const Dims& axes) {
+    Group &a = at(g).group, &b = at(h).group;
+    a.axes = axes;
     for (const int member : b.members) group_of_[size_t(member)] = g;
     a.members.insert(a.members.end(), b.members.begin(), b.members.end());
     b.members.clear();
@@ -260,6 +269,42 @@ class Grouper {
     const int height = std::max(at(g).height, at(h).height);
     at(g).height = -1;  // so that what feeds either part is looked at again
     raise(g, height);
+  }
+
+  // What a row's folds lead to may have passed through more row-level steps before elements read it
+  // (a norm: the root of a mean). Such a map joins the kernel of its folds.
+  void merge_rows() {
+    for (int h = int(builds_.size()) - 1; h >= 0; --h) {
+      if (at(h).merged_away || !at(h).group.generated || at(h).group.axes.empty()) continue;
+      std::vector<int> users;
+      for (const int member : at(h).group.members) {
+        for (const int g : user_groups(member)) {
+          if (g != h && std::find(users.begin(), users.end(), g) == users.end()) users.push_back(g);
+        }
+      }
+      for (const int g : users) {
+        if (!can_merge_rows(g, h, users)) continue;
+        absorb(g, h, Dims(at(h).group.axes));
+        break;
+      }
+    }
+  }
+
+  // Whether group g can take in group h, some of whose rows it reads.
+  bool can_merge_rows(int g, int h, const std::vector<int>& users) {
+    const Group &a = at(g).group, &b = at(h).group;
+    if (!a.generated || a.domain != b.domain || !(a.axes.empty() || a.axes == b.axes)) return false;
+    if (a.members.size() + b.members.size() > kMaxGroupMembers) return false;
+    if (count_reads(a) + count_reads(b) > kMaxGroupReads) return false;
+    if (numel(b.domain) > kMaxSharedRow * numel(reduced_shape(b.domain, b.axes))) return false;
+    for (const int member : b.members) {
+      const Placement p{b.domain, b.axes, bool(row_[size_t(member)]), false};
+      for (const int user : a.members) {
+        if (!readable(member, user, p, row_[size_t(user)])) return false;
+      }
+    }
+    return std::none_of(users.begin(), users.end(),
+                        [&](int other) { return other != g && reaches(other, g); });
   }
 
   // Whether some path leads from group `from` to group `to`, other than the one step from instance
