@@ -43,6 +43,23 @@ template <class To, class From> static To bits_as(From from) {
 static inline float __uint_as_float(unsigned b) { return bits_as<float>(b); }
 static inline unsigned __float_as_uint(float f) { return bits_as<unsigned>(f); }
 static inline double __longlong_as_double(long long b) { return bits_as<double>(b); }
+// Every lane of the group takes part in every shuffle.
+static unsigned long long handed[1024];
+template <class T> static T hand(T value, unsigned from) {
+  memcpy(&handed[threadIdx.x], &value, sizeof value);
+  __syncthreads();
+  T result;
+  memcpy(&result, &handed[from], sizeof result);
+  __syncthreads();
+  return result;
+}
+template <class T> static T __shfl_down_sync(unsigned, T value, unsigned step, unsigned width) {
+  const unsigned lane = threadIdx.x, from = lane + step;
+  return hand(value, from / width == lane / width ? from : lane);
+}
+template <class T> static T __shfl_sync(unsigned, T value, unsigned from, unsigned width) {
+  return hand(value, threadIdx.x / width * width + from);
+}
 )";
 
 constexpr const char* kLaunch = R"(
@@ -54,15 +71,20 @@ template <class... A>
 static void call(void (*kernel)(A...), void** params) {
   call(kernel, params, std::index_sequence_for<A...>());
 }
-extern "C" void shim_run(void** params, unsigned lane, unsigned group, unsigned groups,
-                         void (*wait)(void*), void* barrier) {
+static void enter(unsigned lane, unsigned group, unsigned groups, void (*wait)(void*),
+                  void* barrier) {
   threadIdx.x = lane;
   blockIdx.x = group;
   gridDim.x = groups;
   wait_for = wait;
   group_barrier = barrier;
-  call(ENTRY, params);
 }
+#define SHIM(name, entry)                                                              \
+  extern "C" void name(void** params, unsigned lane, unsigned group, unsigned groups, \
+                       void (*wait)(void*), void* barrier) {                          \
+    enter(lane, group, groups, wait, barrier);                                        \
+    call(entry, params);                                                              \
+  }
 )";
 
 void wait_at(void* barrier) { static_cast<std::barrier<>*>(barrier)->arrive_and_wait(); }
@@ -110,12 +132,24 @@ std::string host_compiler_missing() {
   return std::string("cannot run the C++ compiler ") + TESSERA_HOST_CXX + ": " + output;
 }
 
-HostKernel::HostKernel(const KernelIR& ir, int group_size) : ir_(ir) {
-  const RenderedKernel kernel = render(ir, cuda_dialect(), {.max_group_size = group_size});
-  group_size_ = kernel.group_size;
+std::vector<RenderOptions> promised_options() {
+  return {{.max_group_size = 8}, {.max_group_size = 64, .alignment = 16, .narrow_index = true}};
+}
+
+std::string promise_name(const testing::TestParamInfo<RenderOptions>& info) {
+  return info.param.alignment == 1 ? "Nothing" : "Everything";
+}
+
+HostKernel::HostKernel(const KernelIR& ir, int group_size)
+    : HostKernel(ir, RenderOptions{.max_group_size = group_size}) {}
+
+HostKernel::HostKernel(const KernelIR& ir, const RenderOptions& options)
+    : ir_(ir), rendered_(render(ir, cuda_dialect(), options)) {
   const TempFolder folder;
   const std::string source = folder.path("kernel.cpp"), library = folder.path("kernel.so");
-  write_text(source, kShim + kernel.source + "#define ENTRY " + kernel.entry + "\n" + kLaunch);
+  std::string shims = cat("SHIM(shim_run, ", rendered_.entry, ")\n");
+  if (options.split) shims += cat("SHIM(shim_fold, ", rendered_.fold_entry, ")\n");
+  write_text(source, kShim + rendered_.source + kLaunch + shims);
   std::string output;
   // Signed overflow traps, because a device's compiler may assume that there is none.
   const std::string flags =
@@ -123,12 +157,15 @@ HostKernel::HostKernel(const KernelIR& ir, int group_size) : ir_(ir) {
       "-fsanitize-undefined-trap-on-error -shared -fPIC";
   const std::string command =
       cat("'", TESSERA_HOST_CXX, "' ", flags, " -o '", library, "' '", source, "'");
-  if (!run_command(command, output)) throw std::runtime_error(output + "\n" + kernel.source);
+  if (!run_command(command, output)) throw std::runtime_error(output + "\n" + rendered_.source);
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw std::runtime_error(dlerror());
   library_ = std::shared_ptr<void>(handle, dlclose);
   entry_ = dlsym(handle, "shim_run");
-  if (entry_ == nullptr) throw std::runtime_error(dlerror());
+  fold_entry_ = dlsym(handle, "shim_fold");
+  if (entry_ == nullptr || (options.split && fold_entry_ == nullptr)) {
+    throw std::runtime_error("the shim's entries are missing");
+  }
 }
 
 int HostKernel::run(std::vector<void*> operands, int64_t extent0, int64_t max_groups) const {
@@ -138,21 +175,37 @@ int HostKernel::run(std::vector<void*> operands, int64_t extent0, int64_t max_gr
   for (void*& operand : operands) params.push_back(&operand);
   params.push_back(&extent0);
   params.push_back(&error_pointer);
+  launch(entry_, params, std::min(max_groups, rendered_.group_count(ir_, extent0)));
+  return error;
+}
 
-  RenderedKernel sizes;
-  sizes.group_size = group_size_;
-  const auto groups = unsigned(std::min(max_groups, sizes.group_count(ir_, extent0)));
-  std::barrier<> barrier(group_size_);
+int HostKernel::run_split(std::vector<void*> operands, int64_t extent0, int64_t splits) const {
+  int error = 0;
+  int* error_pointer = &error;
+  std::vector<uint64_t> scratch(size_t(rendered_.scratch_bytes(ir_, extent0, splits) / 8));
+  uint64_t* scratch_pointer = scratch.data();
+  std::vector<void*> params;
+  for (void*& operand : operands) params.push_back(&operand);
+  params.insert(params.end(), {&extent0, &error_pointer, &scratch_pointer, &splits});
+  launch(entry_, params, rendered_.group_count(ir_, extent0, splits));
+  launch(fold_entry_, params, rendered_.fold_group_count(ir_, extent0));
+  return error;
+}
+
+void HostKernel::launch(void* entry, std::vector<void*>& params, int64_t count) const {
+  const auto groups = unsigned(count);
+  std::barrier<> barrier(rendered_.group_size);
   const auto lane_work = [&](unsigned lane) {
     for (unsigned group = 0; group < groups; ++group) {
-      reinterpret_cast<Entry>(entry_)(params.data(), lane, group, groups, wait_at, &barrier);
+      reinterpret_cast<Entry>(entry)(params.data(), lane, group, groups, wait_at, &barrier);
       barrier.arrive_and_wait();  // the next group uses the same local arrays
     }
   };
   std::vector<std::thread> lanes;
-  for (int lane = 0; lane < group_size_; ++lane) lanes.emplace_back(lane_work, unsigned(lane));
+  for (int lane = 0; lane < rendered_.group_size; ++lane) {
+    lanes.emplace_back(lane_work, unsigned(lane));
+  }
   for (std::thread& lane : lanes) lane.join();
-  return error;
 }
 
 }  // namespace tessera

@@ -2,12 +2,14 @@
 // group's lanes are threads, and groups run one after the other.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tessera/kernel/kernel_ir.h"
+#include "tessera/codegen/render.h"
 
 namespace tessera {
 
@@ -18,10 +20,16 @@ class HostKernel {
  public:
   // Throws std::runtime_error with the compiler's output when the text does not compile.
   explicit HostKernel(const KernelIR& ir, int group_size = 8);
+  HostKernel(const KernelIR& ir, const RenderOptions& options);
 
   // `operands` point to the first elements. Returns the error flag. At most `max_groups` groups are
   // started, so that each has several rows to walk.
   int run(std::vector<void*> operands, int64_t extent0, int64_t max_groups = 3) const;
+
+  // A split kernel: both entries.
+  int run_split(std::vector<void*> operands, int64_t extent0, int64_t splits) const;
+
+  const RenderedKernel& rendered() const { return rendered_; }
 
   // The same with vectors of elements.
   template <class... Vectors>
@@ -30,11 +38,18 @@ class HostKernel {
   }
 
  private:
+  void launch(void* entry, std::vector<void*>& params, int64_t groups) const;
+
   KernelIR ir_;
-  int group_size_ = 0;
+  RenderedKernel rendered_;
   std::shared_ptr<void> library_;
   void* entry_ = nullptr;
+  void* fold_entry_ = nullptr;
 };
+
+// Nothing promised, and everything but a split: what tests of values run under.
+std::vector<RenderOptions> promised_options();
+std::string promise_name(const testing::TestParamInfo<RenderOptions>& info);
 
 // A folder that goes away with the object.
 class TempFolder {

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-class RenderedMap : public testing::Test {
+class RenderedMap : public testing::TestWithParam<RenderOptions> {
  protected:
   void SetUp() override {
     const std::string reason = host_compiler_missing();
@@ -21,14 +21,17 @@ class RenderedMap : public testing::Test {
   }
 };
 
+INSTANTIATE_TEST_SUITE_P(Promises, RenderedMap, testing::ValuesIn(promised_options()),
+                         promise_name);
+
 std::vector<float> ramp(int64_t n, float start, float step) {
   std::vector<float> values;
   for (int64_t i = 0; i < n; ++i) values.push_back(start + step * float(i));
   return values;
 }
 
-TEST_F(RenderedMap, ChainsAndBroadcasts) {
-  const HostKernel kernel(golden_kernels()[0]);
+TEST_P(RenderedMap, ChainsAndBroadcasts) {
+  const HostKernel kernel(golden_kernels()[0], GetParam());
   for (const int64_t n : {0, 1, 4, 17}) {
     const std::vector<float> x = ramp(n * 6, -3, 0.125f), bias = ramp(6, -1, 0.5f);
     std::vector<float> y(size_t(n * 6) + 1, -7);
@@ -40,8 +43,23 @@ TEST_F(RenderedMap, ChainsAndBroadcasts) {
   }
 }
 
-TEST_F(RenderedMap, WalksNegativeStridesAndWrapsIntegers) {
-  const HostKernel kernel(golden_kernels()[1]);
+TEST_P(RenderedMap, TakesAnyNumberOfElements) {
+  const HostKernel kernel(golden_kernels()[8], GetParam());  // gelu(x) · g in bf16
+  for (const int64_t n : {0, 1, 7, 8, 9, 1003}) {
+    std::vector<bf16> x, g(size_t(n), bf16(2.0f)), y(size_t(n) + 1, bf16(-7.0f));
+    for (int64_t i = 0; i < n; ++i) x.push_back(bf16(float(i % 40) * 0.125f - 2.5f));
+    EXPECT_EQ(kernel(n, x, g, y), 0);
+    for (size_t i = 0; i < size_t(n); ++i) {
+      const double v = double(float(x[i]));
+      const double gelu = v / 2 * (1 + std::tanh(0.7978845608 * (v + 0.044715 * v * v * v)));
+      EXPECT_NEAR(float(y[i]), 2 * gelu, 0.01 * std::fabs(gelu) + 1e-4);
+    }
+    EXPECT_EQ(float(y.back()), -7) << "written past the end";
+  }
+}
+
+TEST_P(RenderedMap, WalksNegativeStridesAndWrapsIntegers) {
+  const HostKernel kernel(golden_kernels()[1], GetParam());
   std::vector<int32_t> x(30), y(30);
   for (size_t i = 0; i < 30; ++i) x[i] = int32_t(i * 7919 + 12345);
   EXPECT_EQ(kernel(3, x, y), 0);
@@ -55,8 +73,8 @@ TEST_F(RenderedMap, WalksNegativeStridesAndWrapsIntegers) {
   }
 }
 
-TEST_F(RenderedMap, MaskedLoadsConcatenateAndPad) {
-  const HostKernel kernel(golden_kernels()[2]);
+TEST_P(RenderedMap, MaskedLoadsConcatenateAndPad) {
+  const HostKernel kernel(golden_kernels()[2], GetParam());
   const std::vector<float> p = ramp(12, 100, 1), q = ramp(8, 200, 1);
   std::vector<float> y(24);
   EXPECT_EQ(kernel(4, p, q, y), 0);
@@ -68,13 +86,13 @@ TEST_F(RenderedMap, MaskedLoadsConcatenateAndPad) {
   }
 }
 
-TEST_F(RenderedMap, MasksOuterAndUnitDimensions) {
+TEST_P(RenderedMap, MasksOuterAndUnitDimensions) {
   IrBuilder b("pad", {5, 1, 3}, 2);
   const int x = b.in(DType::f32), y = b.out(DType::f32), z = b.out(DType::f32);
   const int fill = b.constant(DType::f32, 9);
   b.store(y, {3, 3, 1}, b.load_masked(x, {3, 50, 1}, -3, {1, 0, 0}, {3, 1, 3}, fill));
   b.store(z, {3, 3, 1}, b.load_masked(x, {3, 50, 1}, 0, {0, 1, 0}, {5, 2, 3}, fill));
-  const HostKernel kernel(b.build());
+  const HostKernel kernel(b.build(), GetParam());
   const std::vector<float> in = ramp(6, 0, 1);
   std::vector<float> padded(15), outside(15);
   EXPECT_EQ(kernel(5, in, padded, outside), 0);
@@ -84,8 +102,8 @@ TEST_F(RenderedMap, MasksOuterAndUnitDimensions) {
   }
 }
 
-TEST_F(RenderedMap, IndexedLoadsFlagBadIndices) {
-  const HostKernel kernel(golden_kernels()[3]);
+TEST_P(RenderedMap, IndexedLoadsFlagBadIndices) {
+  const HostKernel kernel(golden_kernels()[3], GetParam());
   std::vector<bf16> table;
   for (int i = 0; i < 30; ++i) table.push_back(bf16(float(i)));
   std::vector<int32_t> index = {9, 0, 3, 3, 1};
@@ -103,13 +121,13 @@ TEST_F(RenderedMap, IndexedLoadsFlagBadIndices) {
   }
 }
 
-TEST_F(RenderedMap, IgnoresIndicesOutsideTheMask) {
+TEST_P(RenderedMap, IgnoresIndicesOutsideTheMask) {
   IrBuilder b("gather pad", {4, 2}, 1);
   const int x = b.in(DType::f32), index = b.in(DType::i64), y = b.out(DType::f32);
   const int fill = b.constant(DType::f32, -5);
   const int i = b.load(index, {1, 0});
   b.store(y, {2, 1}, b.load_masked_indexed(x, {0, 1}, {1, 0}, {3, 2}, fill, i, 2, 3));
-  const HostKernel kernel(b.build());
+  const HostKernel kernel(b.build(), GetParam());
   const std::vector<float> in = ramp(6, 0, 1);
   std::vector<int64_t> indices = {99, 2, 0, -4};
   std::vector<float> out(8);
@@ -120,8 +138,8 @@ TEST_F(RenderedMap, IgnoresIndicesOutsideTheMask) {
   EXPECT_EQ(out, (std::vector<float>{-5, -5, -5, -5, 0, 1, -5, -5}));
 }
 
-TEST_F(RenderedMap, UniformGivesTheBitsOfPhilox) {
-  const HostKernel kernel(golden_kernels()[4]);
+TEST_P(RenderedMap, UniformGivesTheBitsOfPhilox) {
+  const HostKernel kernel(golden_kernels()[4], GetParam());
   const std::vector<float> x = ramp(100, 1, 1);
   const std::vector<int64_t> state = {-0x123456789abcdef, int64_t{0xffffffff}};
   std::vector<float> y(100);
@@ -142,7 +160,7 @@ TEST_F(RenderedMap, UniformGivesTheBitsOfPhilox) {
   const int draw =
       b.scalar(ScalarOp::uniform, {b.index({-3}, 1000), b.load(s, {0}), b.load(s, {0}, 1)});
   b.store(u, {1}, draw);
-  EXPECT_EQ(HostKernel(b.build())(64, state, y), 0);
+  EXPECT_EQ(HostKernel(b.build(), GetParam())(64, state, y), 0);
   for (int64_t i = 0; i < 64; ++i) {
     EXPECT_EQ(y[size_t(i)], philox_uniform(1000 - 3 * i, state[0], state[1]));
   }
@@ -181,10 +199,10 @@ void expect_same_conversions(DType half) {
   }
 }
 
-TEST_F(RenderedMap, ConvertsF16BitByBit) { expect_same_conversions<f16>(DType::f16); }
-TEST_F(RenderedMap, ConvertsBf16BitByBit) { expect_same_conversions<bf16>(DType::bf16); }
+TEST_P(RenderedMap, ConvertsF16BitByBit) { expect_same_conversions<f16>(DType::f16); }
+TEST_P(RenderedMap, ConvertsBf16BitByBit) { expect_same_conversions<bf16>(DType::bf16); }
 
-TEST_F(RenderedMap, WritesLiteralsExactly) {
+TEST_P(RenderedMap, WritesLiteralsExactly) {
   const double inf = HUGE_VAL, nan = std::nan("");
   const double values[] = {0.0, -0.0, 1, 0.1, -1e-45, 3.4028235e38, inf, -inf, nan, 1e300};
   const int64_t integers[] = {0,         -1,         127,       -128,     INT32_MAX,

@@ -16,12 +16,17 @@ std::string golden_path(const RenderedKernel& kernel, const Dialect& dialect) {
   return cat(TESSERA_TEST_DIR, "/golden/", kernel.entry, extension);
 }
 
+// Everything a launcher may promise; `split` where the kernel is made for it.
+RenderOptions promises(const KernelIR& ir) {
+  return {.alignment = 16, .narrow_index = true, .split = ir.name == "mul sum sqrt"};
+}
+
 // TESSERA_REWRITE_GOLDEN=1 writes the files anew; read the difference before keeping it.
 TEST(Render, MatchesGoldenText) {
   const char* rewrite = std::getenv("TESSERA_REWRITE_GOLDEN");
   for (const Dialect* dialect : {&cuda_dialect(), &opencl_dialect()}) {
     for (const KernelIR& ir : golden_kernels()) {
-      const RenderedKernel kernel = render(ir, *dialect);
+      const RenderedKernel kernel = render(ir, *dialect, promises(ir));
       const std::string path = golden_path(kernel, *dialect);
       if (rewrite != nullptr) write_text(path, kernel.source);
       const std::optional<std::string> golden = read_text(path);
@@ -33,10 +38,11 @@ TEST(Render, MatchesGoldenText) {
 
 TEST(Render, DoesNotDependOnTheOutermostExtent) {
   for (KernelIR ir : golden_kernels()) {
-    const std::string text = render(ir, cuda_dialect()).source;
+    const RenderOptions options = promises(ir);
+    const std::string text = render(ir, cuda_dialect(), options).source;
     for (const int64_t extent : {int64_t{0}, int64_t{1}, int64_t{1} << 40}) {
       ir.extents[0] = extent;
-      EXPECT_EQ(render(ir, cuda_dialect()).source, text);
+      EXPECT_EQ(render(ir, cuda_dialect(), options).source, text);
     }
   }
 }
@@ -60,17 +66,13 @@ TEST(Render, DropsWhatNoStoreNeeds) {
   EXPECT_EQ(text.find("__syncthreads"), std::string::npos);
 }
 
-TEST(Render, FitsTheGroupToTheRow) {
-  const auto group_size = [](int64_t cols, int largest) {
-    const KernelIR ir = softmax_kernel(DType::f32, 4, cols);
-    return render(ir, cuda_dialect(), {.max_group_size = largest}).group_size;
-  };
-  EXPECT_EQ(group_size(1, 256), 32);
-  EXPECT_EQ(group_size(33, 256), 64);
-  EXPECT_EQ(group_size(64, 256), 64);
-  EXPECT_EQ(group_size(100000, 256), 256);
-  EXPECT_EQ(group_size(100000, 1024), 1024);
-  EXPECT_EQ(group_size(100000, 8), 8);
+TEST(Render, TakesWhereOperandsStart) {
+  IrBuilder b("neg", {4}, 0);
+  const int x = b.in(DType::f32);
+  b.store(b.out(DType::f32), {1}, b.scalar(ScalarOp::neg, {b.load(x, {1})}));
+  const std::string text = render(b.build(), opencl_dialect(), {.operand_offsets = true}).source;
+  EXPECT_NE(text.find("__global const f32* in0, i64 start0,\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("{\n  in0 += start0;\n  out1 += start1;\n"), std::string::npos) << text;
 }
 
 TEST(Render, CountsGroups) {
@@ -86,7 +88,7 @@ TEST(Render, CountsGroups) {
   const KernelIR rows = softmax_kernel(DType::f32, 4, 1000);
   const RenderedKernel grouped = render(rows, cuda_dialect());
   EXPECT_EQ(grouped.group_count(rows, 0), 0);
-  EXPECT_EQ(grouped.group_count(rows, 77), 77);
+  EXPECT_EQ(grouped.group_count(rows, 77), 10);  // 8 rows a group
 
   IrBuilder b("sum", {4}, 0);
   const int x = b.in(DType::f32), y = b.out(DType::f32);

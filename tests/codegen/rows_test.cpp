@@ -11,13 +11,19 @@
 namespace tessera {
 namespace {
 
-class RenderedRows : public testing::Test {
+template <class Base>
+class WithHostCompiler : public Base {
  protected:
   void SetUp() override {
     const std::string reason = host_compiler_missing();
     if (!reason.empty()) GTEST_SKIP() << reason;
   }
 };
+class RenderedRows : public WithHostCompiler<testing::TestWithParam<RenderOptions>> {};
+class RenderedOnce : public WithHostCompiler<testing::Test> {};  // options of its own
+
+INSTANTIATE_TEST_SUITE_P(Promises, RenderedRows, testing::ValuesIn(promised_options()),
+                         promise_name);
 
 std::vector<float> waves(int64_t n) {
   std::vector<float> values;
@@ -38,7 +44,7 @@ void expect_softmax(const std::vector<float>& x, const std::vector<float>& y,
   }
 }
 
-TEST_F(RenderedRows, SoftmaxReducesTwice) {
+TEST_F(RenderedOnce, SoftmaxReducesTwice) {
   for (const int64_t cols : {1, 3, 17, 100}) {
     for (const int group_size : {1, 8}) {
       const HostKernel kernel(softmax_kernel(DType::f32, 1, cols), group_size);
@@ -50,16 +56,71 @@ TEST_F(RenderedRows, SoftmaxReducesTwice) {
   }
 }
 
-TEST_F(RenderedRows, AnOutputMayReplaceItsInput) {
-  const HostKernel kernel(softmax_kernel(DType::f32, 1, 50));
-  const std::vector<float> x = waves(200);
-  std::vector<float> y = x, m(4);
-  EXPECT_EQ(kernel(4, y, y, m), 0);
-  expect_softmax(x, y, m, 50);
+// Everything a launcher may promise; 64 lanes are two warps.
+constexpr RenderOptions kFast = {.max_group_size = 64, .alignment = 16, .narrow_index = true};
+
+TEST_F(RenderedOnce, SoftmaxOfShortAndLongRows) {
+  for (const int64_t cols : {1, 4, 6, 64, 100, 1028, 4096}) {
+    const HostKernel kernel(softmax_kernel(DType::f32, 1, cols), kFast);
+    const std::vector<float> x = waves(7 * cols);
+    std::vector<float> y(x.size()), m(7);
+    EXPECT_EQ(kernel(7, x, y, m), 0);
+    expect_softmax(x, y, m, size_t(cols));
+  }
 }
 
-TEST_F(RenderedRows, SumsColumnsOfHalves) {
-  const HostKernel kernel(golden_kernels()[5]);
+TEST_F(RenderedOnce, SplitRowsAreFoldedTwice) {
+  RenderOptions options = kFast;
+  options.split = true;
+  const HostKernel whole(norm_kernel(DType::f64), options);
+  const HostKernel columns(golden_kernels()[5], options);  // Σ over 300 of (300, 7)
+  for (const int64_t n : {0, 1, 5, 1001}) {
+    std::vector<double> x, y = {-1};
+    double expected = 0;
+    for (int64_t i = 0; i < n; ++i) x.push_back(double(i % 19));
+    for (const double v : x) expected += v * v;
+    for (const int64_t splits : {1, 3, 9}) {
+      EXPECT_EQ(whole.run_split({x.data(), y.data()}, n, splits), 0);
+      EXPECT_EQ(y[0], std::sqrt(expected));
+    }
+  }
+  std::vector<f16> x;
+  for (int i = 0; i < 300 * 7; ++i) x.push_back(f16(float(i % 13) * 0.25f));
+  std::vector<double> y(7);
+  EXPECT_EQ(columns.run_split({x.data(), y.data()}, 7, 5), 0);
+  for (size_t j = 0; j < 7; ++j) {
+    double expected = 0;
+    for (size_t i = 0; i < 300; ++i) expected += double(x[i * 7 + j]);
+    EXPECT_EQ(y[j], expected);
+  }
+}
+
+TEST_F(RenderedOnce, SplitArgmaxTakesTheFirst) {
+  IrBuilder b("argmax", {1}, 0);
+  const int v = b.load(b.in(DType::f32), {1});
+  b.store(b.out(DType::i64), {0}, b.reduce(ReduceOp::argmax, v));
+  RenderOptions options = kFast;
+  options.split = true;
+  const HostKernel kernel(b.build(), options);
+  std::vector<float> x(3000, 1);
+  std::vector<int64_t> at = {-1};
+  x[1234] = x[1235] = x[2900] = 5;
+  EXPECT_EQ(kernel.run_split({x.data(), at.data()}, 3000, 4), 0);
+  EXPECT_EQ(at[0], 1234);
+}
+
+TEST_F(RenderedOnce, AnOutputMayReplaceItsInput) {
+  for (const RenderOptions& options : {RenderOptions{.max_group_size = 8}, kFast}) {
+    const HostKernel kernel(softmax_kernel(DType::f32, 1, 48), options);
+    const std::vector<float> x = waves(5 * 48);
+    std::vector<float> y = x, m(5);
+    EXPECT_EQ(kernel(5, y, y, m), 0);
+    expect_softmax(x, y, m, 48);
+  }
+}
+
+TEST_P(RenderedRows, SumsColumnsOfHalves) {
+  const HostKernel kernel(golden_kernels()[5], GetParam());
   std::vector<f16> x;
   for (int i = 0; i < 300 * 7; ++i) x.push_back(f16(float(i % 13) * 0.25f));
   std::vector<double> y(7);
@@ -72,7 +133,7 @@ TEST_F(RenderedRows, SumsColumnsOfHalves) {
 }
 
 // The outer dimensions are 0 and 1, the inner ones 2 and 3, all permuted in memory.
-TEST_F(RenderedRows, ReducesSeveralPermutedDimensions) {
+TEST_P(RenderedRows, ReducesSeveralPermutedDimensions) {
   IrBuilder b("mul sum add", {2, 3, 4, 5}, 2);
   const int x = b.in(DType::f64), bias = b.in(DType::f64), y = b.out(DType::f64);
   const int z = b.out(DType::f64);
@@ -83,7 +144,7 @@ TEST_F(RenderedRows, ReducesSeveralPermutedDimensions) {
   const int moved = b.scalar(ScalarOp::add, {total, shift});
   b.store(y, {1, 2, 0, 0}, moved);
   b.store_at(IrLevel::elem, z, {60, 20, 5, 1}, moved);
-  const HostKernel kernel(b.build());
+  const HostKernel kernel(b.build(), GetParam());
   std::vector<double> in(120), shifts = {10, 20, 30}, out(6), spread(120);
   for (size_t i = 0; i < in.size(); ++i) in[i] = double(i * i % 17);
   EXPECT_EQ(kernel(2, in, shifts, out, spread), 0);
@@ -101,14 +162,14 @@ TEST_F(RenderedRows, ReducesSeveralPermutedDimensions) {
   }
 }
 
-TEST_F(RenderedRows, GathersAndMasksInsideAReduction) {
+TEST_P(RenderedRows, GathersAndMasksInsideAReduction) {
   IrBuilder b("gather pad sum", {3, 6}, 1);
   const int x = b.in(DType::f32), index = b.in(DType::i64), y = b.out(DType::f32);
   const int zero = b.constant(DType::f32, 0);
   const int i = b.load(index, {1, 0}, 0, IrLevel::row);
   const int v = b.load_masked_indexed(x, {0, 1}, {0, 1}, {3, 5}, zero, i, 6, 4);
   b.store(y, {1, 0}, b.reduce(ReduceOp::sum, v));
-  const HostKernel kernel(b.build());
+  const HostKernel kernel(b.build(), GetParam());
   std::vector<float> in(24), out(3);
   for (size_t k = 0; k < 24; ++k) in[k] = float(k);
   std::vector<int64_t> rows = {3, 0, 2};
@@ -121,13 +182,13 @@ TEST_F(RenderedRows, GathersAndMasksInsideAReduction) {
 }
 
 template <class T>
-void expect_identities(DType dtype, T lowest, T highest) {
+void expect_identities(DType dtype, T lowest, T highest, const RenderOptions& options) {
   IrBuilder b("fold", {1}, 0);
   const int v = b.load(b.in(dtype), {1});
   for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min}) {
     b.store(b.out(dtype), {0}, b.reduce(op, v));
   }
-  const HostKernel kernel(b.build());
+  const HostKernel kernel(b.build(), options);
   std::vector<T> none(1), sum(1, T(9)), prod(1, T(9)), max(1, T(9)), min(1, T(9));
   EXPECT_EQ(kernel(0, none, sum, prod, max, min), 0);
   EXPECT_EQ(sum[0], T(0));
@@ -142,17 +203,17 @@ void expect_identities(DType dtype, T lowest, T highest) {
   EXPECT_EQ(min[0], T(1));
 }
 
-TEST_F(RenderedRows, FoldOfNothingIsTheIdentity) {
-  expect_identities<float>(DType::f32, -HUGE_VALF, HUGE_VALF);
-  expect_identities<double>(DType::f64, -HUGE_VAL, HUGE_VAL);
-  expect_identities<int8_t>(DType::i8, INT8_MIN, INT8_MAX);
-  expect_identities<int32_t>(DType::i32, INT32_MIN, INT32_MAX);
-  expect_identities<int64_t>(DType::i64, INT64_MIN, INT64_MAX);
-  expect_identities<uint8_t>(DType::u8, 0, UINT8_MAX);
-  expect_identities<uint32_t>(DType::u32, 0, UINT32_MAX);
+TEST_P(RenderedRows, FoldOfNothingIsTheIdentity) {
+  expect_identities<float>(DType::f32, -HUGE_VALF, HUGE_VALF, GetParam());
+  expect_identities<double>(DType::f64, -HUGE_VAL, HUGE_VAL, GetParam());
+  expect_identities<int8_t>(DType::i8, INT8_MIN, INT8_MAX, GetParam());
+  expect_identities<int32_t>(DType::i32, INT32_MIN, INT32_MAX, GetParam());
+  expect_identities<int64_t>(DType::i64, INT64_MIN, INT64_MAX, GetParam());
+  expect_identities<uint8_t>(DType::u8, 0, UINT8_MAX, GetParam());
+  expect_identities<uint32_t>(DType::u32, 0, UINT32_MAX, GetParam());
 }
 
-TEST_F(RenderedRows, EveryTypeReduces) {
+TEST_P(RenderedRows, EveryTypeReduces) {
   constexpr size_t kCols = 23;
   for (int k = 0; k < kDTypeCount; ++k) {
     const DType dtype = static_cast<DType>(k);
@@ -167,7 +228,9 @@ TEST_F(RenderedRows, EveryTypeReduces) {
         x[row * kCols + 1] = Element(0.0f);
       }
       x[1] = Element(2.0f);
-      EXPECT_EQ(HostKernel(all_reductions_kernel(dtype, kCols))(5, x, sum, prod, max, min, at), 0);
+      EXPECT_EQ(HostKernel(all_reductions_kernel(dtype, kCols), GetParam())(5, x, sum, prod, max,
+                                                                            min, at),
+                0);
       for (size_t row = 0; row < 5; ++row) {
         EXPECT_EQ(double(sum[row]), row == 0 ? 28 : 26);
         EXPECT_EQ(double(prod[row]), row == 0 ? 18 : 0);
@@ -179,7 +242,7 @@ TEST_F(RenderedRows, EveryTypeReduces) {
   }
 }
 
-TEST_F(RenderedRows, AnyAndAllOfBools) {
+TEST_P(RenderedRows, AnyAndAllOfBools) {
   IrBuilder b("any all", {3, 9}, 1);
   const int x = b.in(DType::boolean), any = b.out(DType::boolean), all = b.out(DType::boolean);
   const int v = b.load(x, {9, 1});
@@ -188,13 +251,13 @@ TEST_F(RenderedRows, AnyAndAllOfBools) {
   std::vector<uint8_t> in(27, 0), some(3, 9), every(3, 9);
   in[9 + 8] = 1;
   std::fill(in.begin() + 18, in.end(), uint8_t{1});
-  EXPECT_EQ(HostKernel(b.build())(3, in, some, every), 0);
+  EXPECT_EQ(HostKernel(b.build(), GetParam())(3, in, some, every), 0);
   EXPECT_EQ(some, (std::vector<uint8_t>{0, 1, 1}));
   EXPECT_EQ(every, (std::vector<uint8_t>{0, 0, 1}));
 }
 
-TEST_F(RenderedRows, ArgmaxTakesTheFirstAndNaNFirst) {
-  const HostKernel kernel(golden_kernels()[6]);  // (n | 3, 20)
+TEST_P(RenderedRows, ArgmaxTakesTheFirstAndNaNFirst) {
+  const HostKernel kernel(golden_kernels()[6], GetParam());  // (n | 3, 20)
   const float nan = std::nanf(""), inf = HUGE_VALF;
   std::vector<float> x(6 * 60, -1);
   x[0 * 60 + 41] = x[0 * 60 + 44] = 7;                               // a tie
@@ -208,8 +271,8 @@ TEST_F(RenderedRows, ArgmaxTakesTheFirstAndNaNFirst) {
   EXPECT_EQ(at, (std::vector<int64_t>{41, 50, 0, 0, 59, 0}));
 }
 
-TEST_F(RenderedRows, MaximaKeepNaN) {
-  const HostKernel kernel(all_reductions_kernel(DType::f32, 10));
+TEST_P(RenderedRows, MaximaKeepNaN) {
+  const HostKernel kernel(all_reductions_kernel(DType::f32, 10), GetParam());
   std::vector<float> x(20, 1), sum(2), prod(2), max(2), min(2);
   std::vector<int64_t> at(2);
   x[7] = std::nanf("");
@@ -218,13 +281,13 @@ TEST_F(RenderedRows, MaximaKeepNaN) {
   EXPECT_TRUE(max[1] == 1 && min[1] == 1 && sum[1] == 10);
 }
 
-TEST_F(RenderedRows, IntegerSumsWrap) {
+TEST_P(RenderedRows, IntegerSumsWrap) {
   IrBuilder b("sum", {1, 4}, 1);
   const int x = b.in(DType::i64), y = b.out(DType::i64);
   b.store(y, {1, 0}, b.reduce(ReduceOp::sum, b.load(x, {4, 1})));
   const std::vector<int64_t> in = {INT64_MAX, 1, INT64_MAX, 5};
   std::vector<int64_t> out(1);
-  EXPECT_EQ(HostKernel(b.build())(1, in, out), 0);
+  EXPECT_EQ(HostKernel(b.build(), GetParam())(1, in, out), 0);
   EXPECT_EQ(out[0], 4);
 }
 

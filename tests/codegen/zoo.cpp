@@ -76,7 +76,39 @@ KernelIR argmax() {
   return b.build();
 }
 
+// y = gelu(x) * g in bf16, all contiguous: any number of elements, 16 bytes at a time.
+KernelIR gated() {
+  IrBuilder b("gelu_tanh mul", {64}, 0);
+  const int x = b.in(DType::bf16), g = b.in(DType::bf16), y = b.out(DType::bf16);
+  const int gelu = b.cast(b.scalar(ScalarOp::gelu_tanh, {b.load(x, {1})}), DType::bf16);
+  b.store(y, {1}, b.scalar(ScalarOp::mul, {gelu, b.load(g, {1})}));
+  return b.build();
+}
+
+// y = x / sqrt(mean(x²) + ε) · w
+KernelIR rms_norm() {
+  IrBuilder b("mul sum mul add rsqrt mul mul", {4, 768}, 1);
+  const int x = b.in(DType::f32), w = b.in(DType::f32), y = b.out(DType::f32);
+  const int v = b.load(x, {768, 1});
+  const int total = b.reduce(ReduceOp::sum, b.scalar(ScalarOp::mul, {v, v}));
+  const int share = b.constant(DType::f32, 1.0 / 768, IrLevel::row);
+  const int mean = b.scalar(ScalarOp::mul, {total, share});
+  const int moved = b.scalar(ScalarOp::add, {mean, b.constant(DType::f32, 1e-6, IrLevel::row)});
+  const int normed = b.scalar(ScalarOp::mul, {v, b.scalar(ScalarOp::rsqrt, {moved})});
+  b.store(y, {768, 1}, b.scalar(ScalarOp::mul, {normed, b.load(w, {0, 1})}));
+  return b.build();
+}
+
 }  // namespace
+
+KernelIR norm_kernel(DType dtype) {
+  IrBuilder b("mul sum sqrt", {1000}, 0);
+  const int x = b.in(dtype), y = b.out(compute_type(dtype));
+  const int v = b.load(x, {1});
+  const int total = b.reduce(ReduceOp::sum, b.scalar(ScalarOp::mul, {v, v}));
+  b.store(y, {0}, b.scalar(ScalarOp::sqrt, {total}));
+  return b.build();
+}
 
 KernelIR softmax_kernel(DType dtype, int64_t rows, int64_t cols) {
   IrBuilder b("max sub exp sum div", {rows, cols}, 1);
@@ -135,8 +167,17 @@ KernelIR all_reductions_kernel(DType dtype, int64_t cols) {
 }
 
 std::vector<KernelIR> golden_kernels() {
-  return {map_chain(), strided(),    concat_pad(), gather(),
-          dropout(),   column_sum(), argmax(),     softmax_kernel(DType::bf16, 4, 100)};
+  return {map_chain(),
+          strided(),
+          concat_pad(),
+          gather(),
+          dropout(),
+          column_sum(),
+          argmax(),
+          softmax_kernel(DType::bf16, 4, 100),
+          gated(),
+          rms_norm(),
+          norm_kernel(DType::f32)};
 }
 
 }  // namespace tessera

@@ -13,6 +13,9 @@ std::vector<KernelIR> golden_kernels();
 // y = exp(x - max) / sum(exp(x - max)) over the last axis of (rows, cols), and m = max.
 KernelIR softmax_kernel(DType dtype, int64_t rows, int64_t cols);
 
+// y = sqrt(Σ x²) over all of (n,).
+KernelIR norm_kernel(DType dtype);
+
 // Every scalar op that takes `dtype`, but uniform: operands a, b, then one output per op, all (n,).
 struct AllOps {
   KernelIR ir;

@@ -17,7 +17,8 @@ void add_term(std::string& sum, const std::string& variable, int64_t step) {
   } else {
     sum += negative ? " - " : " + ";
   }
-  sum += variable;
+  const bool is_sum = variable.find('+') != std::string::npos;
+  sum += is_sum && (magnitude != 1 || negative) ? cat("(", variable, ")") : variable;
   if (magnitude != 1) sum += cat(" * ", magnitude);
 }
 
@@ -69,11 +70,21 @@ bool Addressing::is_linear(const Walk& walk, const Dims& strides, int64_t& step)
   return true;
 }
 
+bool Addressing::moves_with_neighbours(const Walk& walk) const {
+  return several_ && walk.variable != "row";
+}
+
+std::string Addressing::linear(const Walk& walk) const {
+  return cat(walk.variable, moves_with_neighbours(walk) ? " + v" : "");
+}
+
 std::string Addressing::coordinate(int dim) {
   const Walk& walk = *walk_of(dim);
-  if (is_alone(walk, dim)) return std::string(walk.variable);
+  if (is_alone(walk, dim)) return linear(walk);
   named_[size_t(dim)] = true;
-  return cat("d", dim);
+  bool is_fastest = true;
+  for (int i = dim + 1; i < walk.end; ++i) is_fastest = is_fastest && is_unit(i);
+  return cat("d", dim, is_fastest && moves_with_neighbours(walk) ? " + v" : "");
 }
 
 std::string Addressing::address(const IrInst& inst, const std::string& index_register) {
@@ -81,7 +92,7 @@ std::string Addressing::address(const IrInst& inst, const std::string& index_reg
   for (const Walk& walk : walks_) {
     int64_t step = 0;
     if (is_linear(walk, inst.strides, step)) {
-      add_term(sum, std::string(walk.variable), step);
+      add_term(sum, linear(walk), step);
       continue;
     }
     for (int i = walk.begin; i < walk.end; ++i) {
@@ -112,17 +123,18 @@ std::string Addressing::mask(const IrInst& inst) {
   return condition;
 }
 
-std::string Addressing::coordinates(std::string_view variable, const std::string& indent) const {
+std::string Addressing::take_coordinates(std::string_view variable, const std::string& indent) {
   std::string text;
   for (const Walk& walk : walks_) {
     if (walk.variable != variable) continue;
     int64_t below = 1;  // points of the dimensions right of the one at hand
     for (int i = walk.end - 1; i >= walk.begin; --i) {
       if (named_[size_t(i)]) {
-        text += cat(indent, "const i64 d", i, " = ", variable);
+        text += cat(indent, "const idx d", i, " = ", variable);
         if (below != 1) text += cat(" / ", below);
         if (i != walk.begin) text += cat(" % ", ir_.extents[i]);
         text += ";\n";
+        named_[size_t(i)] = false;
       }
       if (i > 0) below *= ir_.extents[i];
     }

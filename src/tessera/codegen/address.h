@@ -12,9 +12,15 @@ namespace tessera {
 // walks `row` over the outer and `col` over the inner domain. Where an operand's strides allow, the
 // address is a multiple of the linear index; else it is a sum over coordinates d0, d1, …, and the
 // object remembers which of them it named, so that exactly those get declared.
+//
+// `point` or `col` may stand for several neighbours, of which `v` is the number; they never cross
+// the end of the fastest dimension, so the coordinate there is d + v and the others are the same.
 class Addressing {
  public:
   explicit Addressing(const KernelIR& ir);
+
+  // Whether addresses and masks name `v` from now on.
+  void set_neighbours(bool several) { several_ = several; }
 
   // offset + Σ coordinate · strides, and the indexed load's own term.
   std::string address(const IrInst& inst, const std::string& index_register);
@@ -22,8 +28,9 @@ class Addressing {
   // The condition of a masked load; empty when it always holds.
   std::string mask(const IrInst& inst);
 
-  // Declarations, one a line, of the coordinates named so far out of the linear index `variable`.
-  std::string coordinates(std::string_view variable, const std::string& indent) const;
+  // Declarations, one a line, of the coordinates named so far out of the linear index `variable`;
+  // they count as not named afterwards.
+  std::string take_coordinates(std::string_view variable, const std::string& indent);
 
   // How many points the linear index `variable` walks, as C text over extent0.
   std::string count(std::string_view variable) const;
@@ -40,10 +47,13 @@ class Addressing {
   bool is_alone(const Walk& walk, int dim) const;
   bool is_linear(const Walk& walk, const Dims& strides, int64_t& step) const;
   std::string coordinate(int dim);
+  std::string linear(const Walk& walk) const;
+  bool moves_with_neighbours(const Walk& walk) const;
 
   const KernelIR& ir_;
   std::array<Walk, 2> walks_;
   std::array<bool, kMaxRank> named_ = {};
+  bool several_ = false;
 };
 
 }  // namespace tessera

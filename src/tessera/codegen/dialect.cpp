@@ -16,14 +16,18 @@ const Dialect& cuda_dialect() {
       .float_from_bits = "#define t_float(bits) __uint_as_float(bits)\n",
       .bits_from_float = "#define t_bits(value) __float_as_uint(value)\n",
       .double_from_bits = "#define t_double(bits) __longlong_as_double((i64)(bits))\n",
+      .vector = "struct alignas($bytes) $name {\n  $type v[$width];\n};\n",
       .function = "static __device__ inline",
       .kernel = "extern \"C\" __global__ void __launch_bounds__($group)",
       .global = "",
       .local = "__shared__ ",
       .barrier = "__syncthreads();",
-      .group_index = "(i64)blockIdx.x",
-      .group_count = "(i64)gridDim.x",
+      .group_index = "(idx)blockIdx.x",
+      .group_count = "(idx)gridDim.x",
       .lane = "(i32)threadIdx.x",
+      .warp = 32,
+      .shuffle_down = "__shfl_down_sync($mask, $value, $step, $width)",
+      .shuffle_first = "__shfl_sync($mask, $value, 0, $width)",
   };
   return kCuda;
 }
@@ -39,13 +43,14 @@ const Dialect& opencl_dialect() {
       .float_from_bits = "#define t_float(bits) as_float(bits)\n",
       .bits_from_float = "#define t_bits(value) as_uint(value)\n",
       .double_from_bits = "#define t_double(bits) as_double(bits)\n",
+      .vector = "typedef struct {\n  $type v[$width];\n} __attribute__((aligned($bytes))) $name;\n",
       .function = "static inline",
       .kernel = "__kernel __attribute__((reqd_work_group_size($group, 1, 1))) void",
       .global = "__global ",
       .local = "__local ",
       .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",
-      .group_index = "(i64)get_group_id(0)",
-      .group_count = "(i64)get_num_groups(0)",
+      .group_index = "(idx)get_group_id(0)",
+      .group_count = "(idx)get_num_groups(0)",
       .lane = "(i32)get_local_id(0)",
   };
   return kOpenCl;

@@ -1,5 +1,6 @@
 // A Dialect is what differs between the C languages that kernels are rendered in, as data. The
-// shared text is written over the typedefs i8 … f64 and u16, which every dialect's header gives.
+// shared text is written over the typedefs i8 … f64 and u16, which every dialect's header gives,
+// and idx, the type of indices.
 #pragma once
 
 #include <string_view>
@@ -14,6 +15,7 @@ struct Dialect {
   std::string_view float_from_bits;   // t_float(u32)
   std::string_view bits_from_float;   // t_bits(f32)
   std::string_view double_from_bits;  // t_double(u64)
+  std::string_view vector;            // the type $name of $width elements $type, $bytes aligned
   std::string_view function;          // qualifiers of helper functions
   std::string_view kernel;            // qualifiers of the entry; $group stands for the group size
   std::string_view global;            // qualifier of pointers to device memory
@@ -22,6 +24,11 @@ struct Dialect {
   std::string_view group_index;       // expressions
   std::string_view group_count;
   std::string_view lane;  // index inside the group
+  // Lanes that can hand each other registers, where the language knows of such: how many, and the
+  // expressions for $value of the lane $step further, and of the first, among $width lanes; $mask
+  // names the lanes that take part.
+  int warp = 0;
+  std::string_view shuffle_down = "", shuffle_first = "";
 };
 
 const Dialect& cuda_dialect();

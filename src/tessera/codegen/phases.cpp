@@ -14,7 +14,7 @@ void mark_reads(const KernelIR& ir, std::vector<bool>& marked, Follow follow) {
   for (int i = int(ir.insts.size()) - 1; i >= 0; --i) {
     if (!marked[size_t(i)]) continue;
     for (const int arg : at(ir, i).args) {
-      if (arg >= 0 && follow(at(ir, arg))) marked[size_t(arg)] = true;
+      if (arg >= 0 && follow(arg)) marked[size_t(arg)] = true;
     }
   }
 }
@@ -35,17 +35,32 @@ bool is_elem_store(const IrInst& inst) {
   return inst.kind == IrKind::store && inst.level == IrLevel::elem;
 }
 
+// Everything that ends a loop.
+std::vector<int> roots_of(const Phase& phase) {
+  std::vector<int> roots = phase.reduces;
+  roots.insert(roots.end(), phase.stores.begin(), phase.stores.end());
+  return roots;
+}
+
+std::vector<int> listed(const std::vector<bool>& marked) {
+  std::vector<int> result;
+  for (int i = 0; i < int(marked.size()); ++i) {
+    if (marked[size_t(i)]) result.push_back(i);
+  }
+  return result;
+}
+
 // The elem instructions that the roots of one loop read, in order.
 std::vector<int> needed_elems(const KernelIR& ir, const std::vector<int>& roots) {
   std::vector<bool> needed(ir.insts.size(), false);
   for (const int root : roots) needed[size_t(root)] = true;
-  mark_reads(ir, needed, [](const IrInst& inst) { return inst.level == IrLevel::elem; });
+  mark_reads(ir, needed, [&ir](int arg) { return at(ir, arg).level == IrLevel::elem; });
   for (const int root : roots) needed[size_t(root)] = false;
-  std::vector<int> result;
-  for (int i = 0; i < int(needed.size()); ++i) {
-    if (needed[size_t(i)]) result.push_back(i);
-  }
-  return result;
+  return listed(needed);
+}
+
+bool is_free(const IrInst& inst) {
+  return inst.kind == IrKind::constant || inst.kind == IrKind::index;
 }
 
 }  // namespace
@@ -53,7 +68,7 @@ std::vector<int> needed_elems(const KernelIR& ir, const std::vector<int>& roots)
 std::vector<Phase> plan_phases(const KernelIR& ir) {
   std::vector<bool> live(ir.insts.size(), false);
   for (size_t i = 0; i < live.size(); ++i) live[i] = ir.insts[i].kind == IrKind::store;
-  mark_reads(ir, live, [](const IrInst&) { return true; });
+  mark_reads(ir, live, [](int) { return true; });
 
   const std::vector<int> depth = depths(ir);
   int loops = 0;
@@ -78,12 +93,38 @@ std::vector<Phase> plan_phases(const KernelIR& ir) {
       phases[size_t(depth[size_t(i)])].rows.push_back(i);
     }
   }
-  for (size_t loop = 0; loop < size_t(loops); ++loop) {
-    std::vector<int> roots = phases[loop].reduces;
-    if (loop + 1 == size_t(loops)) roots.insert(roots.end(), stores.begin(), stores.end());
-    phases[loop].elems = needed_elems(ir, roots);
-  }
+  if (loops > 0) phases[size_t(loops) - 1].stores = stores;
+  for (Phase& phase : phases) phase.elems = needed_elems(ir, roots_of(phase));
   return phases;
+}
+
+void keep_values(const KernelIR& ir, std::vector<Phase>& phases) {
+  constexpr size_t kNever = SIZE_MAX;
+  std::vector<size_t> first(ir.insts.size(), kNever);  // the loop that computes each
+  for (size_t loop = phases.size(); loop-- > 0;) {
+    for (const int i : phases[loop].elems) first[size_t(i)] = loop;
+  }
+  std::vector<bool> kept(ir.insts.size(), false);
+  for (size_t loop = 0; loop < phases.size(); ++loop) {
+    Phase& phase = phases[loop];
+    std::vector<bool> needed(ir.insts.size(), false), recalled(ir.insts.size(), false);
+    const std::vector<int> roots = roots_of(phase);
+    for (const int root : roots) needed[size_t(root)] = true;
+    mark_reads(ir, needed, [&](int arg) {
+      if (at(ir, arg).level != IrLevel::elem) return false;
+      const bool is_known = first[size_t(arg)] < loop && !is_free(at(ir, arg));
+      if (is_known) recalled[size_t(arg)] = kept[size_t(arg)] = true;
+      return !is_known;
+    });
+    for (const int root : roots) needed[size_t(root)] = false;
+    phase.elems = listed(needed);
+    phase.recalled = listed(recalled);
+  }
+  for (Phase& phase : phases) {
+    for (const int i : phase.elems) {
+      if (kept[size_t(i)]) phase.kept.push_back(i);
+    }
+  }
 }
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "tessera/codegen/plan.h"
 #include "tessera/codegen/text.h"
 
 namespace tessera {
@@ -164,6 +165,20 @@ void add_typed_parts(std::vector<Part>& parts) {
   }
 }
 
+// Several elements as one access: f32x4.
+void add_vectors(std::vector<Part>& parts, const Dialect& dialect) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i8, DType::i32, DType::i64,
+                            DType::u8, DType::u32}) {
+    for (const int width : {2, 4, 8}) {
+      const std::string type(storage_type(dtype)), name = cat(type, "x", width);
+      const std::string bytes = cat(access_alignment(width, size_of(dtype)));
+      const std::string sized =
+          replace_all(replace_all(dialect.vector, "$bytes", bytes), "$width", cat(width));
+      parts.push_back({name + " ", replace_all(replace_all(sized, "$type", type), "$name", name)});
+    }
+  }
+}
+
 // In the order of use: a part may call those before it. Macros serve where C has no overloads.
 std::vector<Part> parts_of(const Dialect& dialect) {
   std::vector<Part> parts = {
@@ -182,13 +197,14 @@ std::vector<Part> parts_of(const Dialect& dialect) {
        "   (((v) == (best) || ((v) != (v) && (best) != (best))) && (i) < (at)))\n"},
       {"t_uniform(", std::string(kUniform)},
   };
+  add_vectors(parts, dialect);
   add_typed_parts(parts);
   return parts;
 }
 
 }  // namespace
 
-std::string prelude(const std::string& kernel_text, const Dialect& dialect) {
+std::string prelude(const std::string& kernel_text, const Dialect& dialect, bool narrow_index) {
   const std::vector<Part> parts = parts_of(dialect);
   std::string helpers;
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
@@ -196,7 +212,7 @@ std::string prelude(const std::string& kernel_text, const Dialect& dialect) {
                       helpers.find(part->trigger) != std::string::npos;
     if (used) helpers = replace_all(part->text, "$fn", dialect.function) + helpers;
   }
-  return std::string(dialect.header) + helpers;
+  return cat(dialect.header, narrow_index ? "typedef i32 idx;\n" : "typedef i64 idx;\n", helpers);
 }
 
 }  // namespace tessera

@@ -8,6 +8,6 @@
 
 namespace tessera {
 
-std::string prelude(const std::string& kernel_text, const Dialect& dialect);
+std::string prelude(const std::string& kernel_text, const Dialect& dialect, bool narrow_index);
 
 }  // namespace tessera

@@ -4,9 +4,7 @@
 #include <bit>
 #include <limits>
 
-#include "tessera/codegen/address.h"
-#include "tessera/codegen/fold.h"
-#include "tessera/codegen/phases.h"
+#include "tessera/codegen/body.h"
 #include "tessera/codegen/prelude.h"
 #include "tessera/codegen/text.h"
 
@@ -36,183 +34,229 @@ std::string comment(const KernelIR& ir) {
   for (int i = 1; i < ir.extents.rank(); ++i) {
     domain += cat(!ir.is_map() && i == ir.inner ? " | " : ", ", ir.extents[i]);
   }
-  return cat("// ", name, " over ", domain, ")\n");
-}
-
-// The inner extents may shrink the group; extents[0] may not, because one text serves all its
-// values.
-int choose_group_size(const KernelIR& ir, int largest) {
-  constexpr int kSmallest = 32;
-  if (ir.is_map() || ir.inner == 0) return largest;
-  const int points = int(std::min<int64_t>(ir.inner_count(), largest));
-  return std::min(largest, std::max(kSmallest, int(std::bit_ceil(unsigned(points)))));
+  return cat("// ", name, " over ", domain, ")");
 }
 
 class Renderer {
  public:
-  Renderer(const KernelIR& ir, const Dialect& dialect, int group_size)
-      : ir_(ir),
-        dialect_(dialect),
-        group_size_(group_size),
-        addressing_(ir),
-        folds_(ir, dialect, group_size) {}
+  Renderer(const KernelIR& ir, const Dialect& dialect, const RenderOptions& options,
+           const Plan& plan)
+      : ir_(ir), dialect_(dialect), options_(options), plan_(plan), body_(ir, dialect, plan) {}
 
-  std::string kernel(const std::string& entry) {
-    std::string text = comment(ir_);
-    text += cat(replace_all(dialect_.kernel, "$group", cat(group_size_)), " ", entry, "(\n");
-    for (size_t i = 0; i < ir_.operands.size(); ++i) {
-      const IrOperand& operand = ir_.operands[i];
-      text += cat("    ", dialect_.global, operand.is_output ? "" : "const ",
-                  storage_type(operand.dtype), "* ", operand_name(int(i)), ",\n");
+  std::string map(const std::string& entry) {
+    const int width = plan_.width;
+    std::string text = signature(comment(ir_), entry);
+    text += cat("  const idx count = ", body_.addressing().count("point"), ";\n");
+    text += cat("  const idx first = ", dialect_.group_index, " * ", plan_.group_size, " + ",
+                dialect_.lane, ";\n");
+    text += cat("  const idx stride = ", dialect_.group_count, " * ", plan_.group_size, ";\n");
+    if (plan_.has_tail) text += cat("  const idx whole = count - count % ", width, ";\n");
+    const std::string times = width > 1 ? cat(" * ", width) : "";
+    text += cat("  for (idx point = first", times, "; point < ", plan_.has_tail ? "whole" : "count",
+                "; point += stride", times, ") {\n", points(width), "  }\n");
+    if (plan_.has_tail) {
+      text += cat("  for (idx point = whole + first; point < count; point += stride) {\n",
+                  points(1), "  }\n");
     }
-    text += cat("    i64 extent0, ", dialect_.global, "i32* error) {\n");
-    return text + (ir_.is_map() ? map_body() : row_body()) + "}\n";
+    return text + "}\n";
+  }
+
+  // A kernel with reductions, or the first half of a split one.
+  std::string rows(const std::string& entry) {
+    const std::string& indent = kRowIndent;
+    const std::vector<Phase>& phases = plan_.phases;
+    std::string body = body_.kept_arrays(indent);
+    for (size_t i = 0; i + 1 < phases.size(); ++i) {
+      body += body_.rows(phases[i].rows, indent) + loop(phases[i]);
+    }
+    const std::string place = is_single_row() ? "split" : "split * rows + row";
+    if (options_.split) {
+      body += first_lane(body_.folds().write_partial(place, indent + "  "));
+    } else {
+      body += body_.rows(phases.back().rows, indent);
+      body += first_lane(body_.row_stores(indent + "  "));
+    }
+    return row_walk(comment(ir_) + (options_.split ? ", a part of each row" : ""), entry, body);
+  }
+
+  // The second half of a split kernel.
+  std::string fold(const std::string& entry) {
+    const std::string& indent = kRowIndent;
+    const Phase& phase = plan_.phases[0];
+    std::string body = body_.rows(phase.rows, indent);
+    for (const int i : phase.reduces) body += body_.folds().start(i, indent);
+    body += cat(indent, "for (idx s = ", plan_.parts > 1 ? "part" : "0",
+                "; s < splits; s += ", plan_.parts, ") {\n",
+                body_.folds().step_partial(is_single_row() ? "s" : "s * rows + row", indent + "  "),
+                indent, "}\n", body_.folds().end(phase.reduces, indent));
+    body += body_.rows(plan_.phases.back().rows, indent);
+    body += first_lane(body_.row_stores(indent + "  "));
+    is_fold_ = true;
+    return row_walk(comment(ir_) + ", of the parts", entry, body);
   }
 
  private:
-  const IrInst& inst(int i) const { return ir_.insts[size_t(i)]; }
-  std::string reg(int i) const { return register_name(ir_, i); }
-  std::string operand_name(int i) const {
-    return cat(ir_.operands[size_t(i)].is_output ? "out" : "in", i);
-  }
+  inline static const std::string kRowIndent = "    ";
 
-  std::string map_body() {
-    std::string body;
-    const std::vector<Phase> phases = plan_phases(ir_);
-    for (const int i : phases[0].elems) body += define(i, "    ");
-    body += stores(IrLevel::elem, "    ");
-    std::string text = cat("  const i64 count = ", addressing_.count("point"), ";\n");
-    text += cat("  const i64 first = ", dialect_.group_index, " * ", group_size_, " + ",
-                dialect_.lane, ";\n");
-    text += cat("  const i64 stride = ", dialect_.group_count, " * ", group_size_, ";\n");
-    text += "  for (i64 point = first; point < count; point += stride) {\n";
-    return text + addressing_.coordinates("point", "    ") + body + "  }\n";
-  }
-
-  std::string row_body() {
-    std::string body;
-    const std::vector<Phase> phases = plan_phases(ir_);
-    for (size_t i = 0; i < phases.size(); ++i) {
-      for (const int row : phases[i].rows) body += define(row, "    ");
-      if (i + 1 < phases.size()) body += loop(phases[i], i + 2 == phases.size());
+  std::string signature(const std::string& title, const std::string& entry) const {
+    std::string text =
+        cat(title, "\n", replace_all(dialect_.kernel, "$group", cat(plan_.group_size)), " ", entry,
+            "(\n");
+    for (int i = 0; i < int(ir_.operands.size()); ++i) {
+      text += cat("    ", body_.operand_type(i), "* ", body_.operand_name(i), ",");
+      text += options_.operand_offsets ? cat(" i64 start", i, ",\n") : "\n";
     }
-    const std::string row_stores = stores(IrLevel::row, "      ");
-    if (!row_stores.empty()) body += cat("    if (lane == 0) {\n", row_stores, "    }\n");
-    std::string text = folds_.scratch();
-    text += cat("  const i64 rows = ", addressing_.count("row"), ";\n");
-    text += cat("  const i64 cols = ", addressing_.count("col"), ";\n");
-    text += cat("  const i32 lane = ", dialect_.lane, ";\n");
-    text += cat("  const i64 stride = ", dialect_.group_count, ";\n");
-    text += cat("  for (i64 row = ", dialect_.group_index, "; row < rows; row += stride) {\n");
-    return text + addressing_.coordinates("row", "    ") + body + "  }\n";
-  }
-
-  std::string loop(const Phase& phase, bool is_last) {
-    std::string starts, body, ends;
-    for (const int i : phase.elems) body += define(i, "      ");
-    for (const int i : phase.reduces) {
-      starts += folds_.start(i);
-      body += folds_.step(i);
-      ends += folds_.end(i);
-    }
-    if (is_last) body += stores(IrLevel::elem, "      ");
-    return cat(starts, "    for (i64 col = lane; col < cols; col += ", group_size_, ") {\n",
-               addressing_.coordinates("col", "      "), body, "    }\n", ends);
-  }
-
-  std::string define(int i, const std::string& indent) {
-    if (inst(i).indexed) return define_indexed(i, indent);
-    return cat(indent, "const ", register_type(inst(i).dtype), " ", reg(i), " = ", value(i), ";\n");
-  }
-
-  std::string value(int i) {
-    const IrInst& it = inst(i);
-    switch (it.kind) {
-      case IrKind::constant: return literal(it.dtype, it.bits);
-      case IrKind::index: return addressing_.address(it, "");
-      case IrKind::load: return loaded(it);
-      case IrKind::cast:
-        return cast_expression(inst(it.args[0]).dtype, it.round_to, reg(it.args[0]));
-      case IrKind::scalar: {
-        const auto operand = [&](int k) { return it.args[k] < 0 ? "" : reg(it.args[k]); };
-        return scalar_expression(it.op, inst(it.args[0]).dtype, operand(0), operand(1), operand(2));
-      }
-      case IrKind::reduce:
-      case IrKind::store: break;
-    }
-    TESSERA_ASSERT(!"a reduce or a store has no plain value");
-    return "";
-  }
-
-  std::string element(const IrInst& it) {
-    const std::string index = it.indexed ? reg(it.args[1]) : "";
-    return cat(operand_name(it.operand), "[", addressing_.address(it, index), "]");
-  }
-
-  std::string loaded(const IrInst& it) {
-    const std::string read = from_storage(ir_.operands[size_t(it.operand)].dtype, element(it));
-    const std::string condition = it.masked ? addressing_.mask(it) : "";
-    if (condition.empty()) return read;
-    return cat(condition, " ? ", read, " : ", reg(it.args[0]));
-  }
-
-  // Inside the mask the index must be in range; outside of it nothing looks at the index.
-  std::string define_indexed(int i, const std::string& indent) {
-    const IrInst& it = inst(i);
-    const std::string index = reg(it.args[1]);
-    const std::string condition = it.masked ? addressing_.mask(it) : "";
-    const std::string other = it.masked ? reg(it.args[0]) : literal(it.dtype, 0);
-    const std::string guard = condition.empty() ? "" : cat(condition, " && ");
-    const std::string read = from_storage(ir_.operands[size_t(it.operand)].dtype, element(it));
-    const std::string in_range = cat(index, " >= 0 && ", index, " < ", it.index_limit);
-    return cat(indent, register_type(it.dtype), " ", reg(i), " = ", other, ";\n",  //
-               indent, "if (", guard, in_range, ") {\n",                           //
-               indent, "  ", reg(i), " = ", read, ";\n",                           //
-               indent, "} else ", condition.empty() ? "" : cat("if (", condition, ") "),
-               "{\n",  //
-               indent, "  *error = 1;\n", indent, "}\n");
-  }
-
-  std::string stores(IrLevel level, const std::string& indent) {
-    std::string text;
-    for (const IrInst& it : ir_.insts) {
-      if (it.kind != IrKind::store || it.level != level) continue;
-      const DType dtype = ir_.operands[size_t(it.operand)].dtype;
-      text += cat(indent, element(it), " = ", to_storage(dtype, reg(it.args[0])), ";\n");
+    text += cat("    i64 extent0, ", dialect_.global, "i32* error");
+    if (options_.split) text += cat(", ", dialect_.global, "u64* scratch, i64 splits");
+    text += ") {\n";
+    for (int i = 0; options_.operand_offsets && i < int(ir_.operands.size()); ++i) {
+      text += cat("  ", body_.operand_name(i), " += start", i, ";\n");
     }
     return text;
   }
 
+  std::string points(int width) {
+    return body_.points(plan_.phases[0], "point", width, "", "    ");
+  }
+
+  bool is_single_row() const { return ir_.inner == 0; }
+  bool may_be_idle() const { return plan_.rows_per_group() > 1; }
+
+  std::string first_lane(const std::string& stores) const {
+    if (stores.empty()) return "";
+    std::string condition = plan_.parts > 1 ? "part == 0" : "";
+    if (may_be_idle()) condition += condition.empty() ? "is_mine" : " && is_mine";
+    return cat(kRowIndent, "if (", condition.empty() ? "lane == 0" : condition, ") {\n", stores,
+               kRowIndent, "}\n");
+  }
+
+  // What surrounds the work on one row.
+  std::string row_walk(const std::string& title, const std::string& entry, std::string body) {
+    const int rows = plan_.rows_per_group();
+    const bool is_part = options_.split && !is_fold_;
+    std::string text = signature(title, entry) + body_.folds().shared_arrays();
+    text += cat("  const idx rows = ", body_.addressing().count("row"), ";\n");
+    if (body.find("cols") != std::string::npos) {
+      text += cat("  const idx cols = ", body_.addressing().count("col"), ";\n");
+    }
+    text += cat("  const i32 lane = ", dialect_.lane, ";\n");
+    // A row's parts are neighbours, or its neighbours are other rows.
+    const bool columns = plan_.spread == Spread::columns;
+    if (plan_.parts > 1) {
+      text += cat("  const i32 part = lane",
+                  rows == 1 ? ""
+                  : columns ? cat(" / ", rows)
+                            : cat(" % ", plan_.parts),
+                  ";\n");
+    }
+    if (rows > 1) {
+      text += cat("  const i32 team = lane",
+                  plan_.parts == 1 ? ""
+                  : columns        ? cat(" % ", rows)
+                                   : cat(" / ", plan_.parts),
+                  ";\n");
+    }
+    std::string group(dialect_.group_index), groups(dialect_.group_count);
+    if (is_part) {
+      text += cat("  const idx split = ", group, " % (idx)splits;\n");
+      group += " / (idx)splits", groups += " / (idx)splits";
+    }
+    const std::string times = rows > 1 ? cat(" * ", rows) : "";
+    text += cat("  const idx stride = ", groups, times, ";\n");
+    const std::string_view walker = rows > 1 ? "first" : "row";
+    text += cat("  for (idx ", walker, " = ", group, times, "; ", walker, " < rows; ", walker,
+                " += stride) {\n");
+    if (rows > 1) {
+      // Lanes without a row go along, because all must meet at the folds.
+      text += "    const bool is_mine = first + team < rows;\n";
+      text += "    const idx row = is_mine ? first + team : rows - 1;\n";
+    }
+    return text + body_.addressing().take_coordinates("row", kRowIndent) + body + "  }\n}\n";
+  }
+
+  std::string loop(const Phase& phase) {
+    const std::string& indent = kRowIndent;
+    std::string text;
+    for (const int i : phase.reduces) text += body_.folds().start(i, indent);
+    text += plan_.chunks > 0 ? kept_loop(phase) : reading_loop(phase);
+    return text + body_.folds().end(phase.reduces, indent);
+  }
+
+  std::string guard() const { return may_be_idle() ? "is_mine" : ""; }
+
+  // Over registers: the number of turns is known, and the compiler must see it.
+  std::string kept_loop(const Phase& phase) {
+    const int width = plan_.width;
+    const int64_t covered = int64_t{plan_.chunks} * plan_.parts * width;
+    const std::string step = cat(plan_.parts * width);
+    std::string col = plan_.parts > 1 ? "part" : "0";
+    if (width > 1 && plan_.parts > 1) col += cat(" * ", width);
+    if (plan_.chunks > 1) col = plan_.parts > 1 ? cat("k * ", step, " + ", col) : cat("k * ", step);
+    const bool is_full = covered == ir_.inner_count();
+    const std::string inside = is_full ? "      " : "        ";
+    std::string body = body_.points(phase, "col", width, guard(), inside);
+    if (!is_full) body = cat("      if (col < cols) {\n", body, "      }\n");
+    const std::string turns =
+        cat(unroll("    "), "    for (i32 k = 0; k < ", plan_.chunks, "; ++k) {\n");
+    const bool names_col = body.find("col") != std::string::npos;
+    return cat(plan_.chunks > 1 ? turns : "    {\n",
+               names_col ? cat("      const idx col = ", col, ";\n") : "", body, "    }\n");
+  }
+
+  std::string reading_loop(const Phase& phase) {
+    const bool is_part = options_.split;
+    std::string first = plan_.parts > 1 ? "part" : "0", step = cat(plan_.parts);
+    if (is_part) {
+      first = plan_.parts > 1 ? cat("(split * ", plan_.parts, " + part)") : "split";
+      step = plan_.parts > 1 ? cat("(idx)splits * ", plan_.parts) : "(idx)splits";
+    }
+    const auto walk = [&](const std::string& from, const std::string& by, std::string_view end,
+                          int width) {
+      return cat("    for (idx col = ", from, "; col < ", end, "; col += ", by, ") {\n",
+                 body_.points(phase, "col", width, guard(), "      "), "    }\n");
+    };
+    if (plan_.width == 1) return walk(first, step, "cols", 1);
+    const std::string times = cat(" * ", plan_.width);
+    const std::string wide_step = is_part ? step + times : cat(plan_.parts * plan_.width);
+    if (!plan_.has_tail) return walk(first + times, wide_step, "cols", plan_.width);
+    return cat("    const idx whole = cols - cols % ", plan_.width, ";\n",
+               walk(first + times, wide_step, "whole", plan_.width),
+               walk("whole + " + first, step, "cols", 1));
+  }
+
   const KernelIR& ir_;
   const Dialect& dialect_;
-  const int group_size_;
-  Addressing addressing_;
-  FoldWriter folds_;
+  const RenderOptions& options_;
+  const Plan& plan_;
+  BodyWriter body_;
+  bool is_fold_ = false;
 };
 
 }  // namespace
-
-int64_t RenderedKernel::group_count(const KernelIR& ir, int64_t extent0) const {
-  const bool is_map = ir.is_map();
-  int64_t points = 1;
-  for (int i = 0; i < (is_map ? ir.extents.rank() : ir.inner); ++i) {
-    points *= i == 0 ? extent0 : ir.extents[i];
-  }
-  const int64_t per_group = is_map ? group_size : 1;
-  const int64_t groups = points / per_group + (points % per_group != 0 ? 1 : 0);
-  // What both APIs take in their first dimension; the kernels walk on from there.
-  return std::min<int64_t>(groups, std::numeric_limits<int32_t>::max());
-}
 
 RenderedKernel render(const KernelIR& ir, const Dialect& dialect, const RenderOptions& options) {
   TESSERA_ASSERT(verify(ir).empty());
   TESSERA_ASSERT(options.max_group_size > 0 &&
                  std::has_single_bit(unsigned(options.max_group_size)));
+  TESSERA_ASSERT(!options.split || can_split(ir));
+  const Plan plan = make_plan(ir, options);
   RenderedKernel kernel;
   kernel.entry = entry_name(ir.name);
-  kernel.group_size = choose_group_size(ir, options.max_group_size);
-  const std::string text = Renderer(ir, dialect, kernel.group_size).kernel(kernel.entry);
-  kernel.source = prelude(text, dialect) + "\n" + text;
+  kernel.group_size = plan.group_size;
+  std::string text;
+  if (ir.is_map()) {
+    kernel.per_group = int64_t{plan.group_size} * plan.width;
+    text = Renderer(ir, dialect, options, plan).map(kernel.entry);
+  } else {
+    kernel.per_group = plan.rows_per_group();
+    text = Renderer(ir, dialect, options, plan).rows(kernel.entry);
+  }
+  if (options.split) {
+    kernel.fold_entry = kernel.entry + "_fold";
+    kernel.scratch_values = FoldWriter(ir, dialect, plan).scratch_values();
+    text += "\n" + Renderer(ir, dialect, options, plan).fold(kernel.fold_entry);
+  }
+  kernel.source = prelude(text, dialect, options.narrow_index) + "\n" + text;
   return kernel;
 }
 

@@ -4,11 +4,18 @@
 // `extent0` (64 bits) and `error`, a pointer to a 32-bit flag that becomes 1 when an indexed load
 // meets an index out of range; that load then yields 0 and memory is not touched.
 //
-// A map gives each work item one point at a time; a kernel with reductions gives each group one row
-// at a time, folded in local memory by a tree of fixed shape, so results repeat bit by bit. Both
-// walk on with the stride of the whole launch: any number of groups is right.
+// Work is given out by groups, group_count() of them; every kernel walks on with the stride of the
+// whole launch, so any smaller number is right too. What is folded is folded in an order that the
+// text fixes, so results repeat bit by bit. docs/codegen.md shows texts and says why they look so.
 //
-// The text depends on key(ir), ir.name, the dialect and the options alone.
+// The text depends on key(ir), ir.name, the dialect and the options alone. Options are promises of
+// the launcher about operands and extent0; the defaults promise nothing. A launcher renders the
+// fastest text whose promises hold for the launch at hand:
+//
+//   RenderOptions options;
+//   options.alignment = …;                               // of the operands it will pass
+//   options.narrow_index = fits_narrow_index(ir, extent0);
+//   options.split = split_count(ir, extent0, groups_wanted) > 1;
 #pragma once
 
 #include <string>
@@ -20,19 +27,49 @@ namespace tessera {
 
 struct RenderOptions {
   int max_group_size = 256;  // a power of two
+  // Where a buffer is a handle that the host cannot add to: each operand is followed by an i64, the
+  // element of its buffer that it starts at.
+  bool operand_offsets = false;
+  // Bytes: the address of every operand's first element is a multiple of it. From 16 on, neighbours
+  // in memory are read and written 16 bytes at a time.
+  int alignment = 1;
+  // Indices have 32 bits: fits_narrow_index() holds for every launch, which starts at most
+  // group_count() groups.
+  bool narrow_index = false;
+  // Several groups share a row, for few long rows; REQUIRES can_split(ir). There are two entries
+  // then. `entry` leaves partial results in a scratch buffer, `fold_entry` makes the outputs of
+  // them; launch both, in this order, with the same arguments, to which two are added behind
+  // `error`: a pointer to scratch_bytes() bytes, aligned to 8, and the number of splits (64 bits).
+  bool split = false;
 };
 
 struct RenderedKernel {
   std::string source;
   std::string entry;
-  int group_size = 0;  // work items per group, fixed by the text
+  std::string fold_entry;  // empty: not split
+  int group_size = 0;      // work items per group, fixed by the text
+  int64_t per_group = 1;   // points of a map, or rows, that a group takes at a time
+  int scratch_values = 0;  // of 8 bytes, for each row and split
 
-  // Groups that give every work item at least one point, or every row its own group.
-  int64_t group_count(const KernelIR& ir, int64_t extent0) const;
+  // Groups that give every work item its points or every row its lanes; of a split kernel's
+  // `entry`, of which any multiple of `splits` may be started, and of its `fold_entry`.
+  int64_t group_count(const KernelIR& ir, int64_t extent0, int64_t splits = 1) const;
+  int64_t fold_group_count(const KernelIR& ir, int64_t extent0) const;
+  int64_t scratch_bytes(const KernelIR& ir, int64_t extent0, int64_t splits) const;
 };
 
 // REQUIRES: verify(ir) is empty.
 RenderedKernel render(const KernelIR& ir, const Dialect& dialect,
                       const RenderOptions& options = {});
+
+// Whether indices of 32 bits reach every point and element of a launch.
+bool fits_narrow_index(const KernelIR& ir, int64_t extent0);
+
+// Whether a kernel's rows can be shared by groups: it folds once and stores row by row.
+bool can_split(const KernelIR& ir);
+
+// Into how many parts to split the rows so that about `groups_wanted` groups run (a few times what
+// the device runs at once) and none gets too little to do; 1: not at all.
+int64_t split_count(const KernelIR& ir, int64_t extent0, int64_t groups_wanted);
 
 }  // namespace tessera

@@ -106,6 +106,8 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
   return result.append(text);
 }
 
+std::string unroll(const std::string& indent) { return indent + "#pragma unroll\n"; }
+
 std::string register_name(const KernelIR& ir, int i) {
   return cat(label(ir.insts[static_cast<size_t>(i)]), "_", i);
 }

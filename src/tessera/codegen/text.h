@@ -10,6 +10,9 @@ namespace tessera {
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
+// Asks for the loop that follows to be unrolled.
+std::string unroll(const std::string& indent);
+
 // The variable of register i: "exp_3".
 std::string register_name(const KernelIR& ir, int i);
 

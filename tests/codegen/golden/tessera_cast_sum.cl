@@ -6,6 +6,7 @@ typedef ushort u16;
 typedef uint u32;
 typedef ulong u64;
 typedef float f32;
+typedef i32 idx;
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double f64;
 #define t_float(bits) as_float(bits)
@@ -23,30 +24,32 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_cast_sum(
     __global const u16* in0,
     __global f64* out1,
     i64 extent0, __global i32* error) {
-  __local f64 scratch_f64[256];
-  const i64 rows = extent0;
-  const i64 cols = 300;
+  __local f64 shared_f64[256];
+  const idx rows = extent0;
+  const idx cols = 300;
   const i32 lane = (i32)get_local_id(0);
-  const i64 stride = (i64)get_num_groups(0);
-  for (i64 row = (i64)get_group_id(0); row < rows; row += stride) {
-    f64 acc_2 = 0.0;
-    for (i64 col = lane; col < cols; col += 256) {
+  const i32 part = lane / 32;
+  const i32 team = lane % 32;
+  const idx stride = (idx)get_num_groups(0) * 32;
+  for (idx first = (idx)get_group_id(0) * 32; first < rows; first += stride) {
+    const bool is_mine = first + team < rows;
+    const idx row = is_mine ? first + team : rows - 1;
+    f64 sum_2 = 0.0;
+    for (idx col = part; col < cols; col += 8) {
       const f32 load_0 = t_f16_to_f32(in0[row + col * 7]);
       const f64 cast_1 = (f64)load_0;
-      acc_2 = acc_2 + cast_1;
+      sum_2 = sum_2 + cast_1;
     }
-    scratch_f64[lane] = acc_2;
+    shared_f64[lane] = sum_2;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (i32 width = 128; width > 0; width /= 2) {
-      if (lane < width) {
-        const f64 a = scratch_f64[lane], b = scratch_f64[lane + width];
-        scratch_f64[lane] = a + b;
-      }
-      barrier(CLK_LOCAL_MEM_FENCE);
+    sum_2 = shared_f64[team];
+    #pragma unroll
+    for (i32 k = 1; k < 8; ++k) {
+      const f64 other_sum_2 = shared_f64[k * 32 + team];
+      sum_2 = sum_2 + other_sum_2;
     }
-    const f64 sum_2 = scratch_f64[0];
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane == 0) {
+    if (part == 0 && is_mine) {
       out1[row] = sum_2;
     }
   }

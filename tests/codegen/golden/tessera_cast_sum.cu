@@ -7,6 +7,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
+typedef i32 idx;
 #define t_float(bits) __uint_as_float(bits)
 #define t_bits(value) __float_as_uint(value)
 static __device__ inline f32 t_f16_to_f32(u16 h) {
@@ -22,30 +23,32 @@ extern "C" __global__ void __launch_bounds__(256) tessera_cast_sum(
     const u16* in0,
     f64* out1,
     i64 extent0, i32* error) {
-  __shared__ f64 scratch_f64[256];
-  const i64 rows = extent0;
-  const i64 cols = 300;
+  __shared__ f64 shared_f64[256];
+  const idx rows = extent0;
+  const idx cols = 300;
   const i32 lane = (i32)threadIdx.x;
-  const i64 stride = (i64)gridDim.x;
-  for (i64 row = (i64)blockIdx.x; row < rows; row += stride) {
-    f64 acc_2 = 0.0;
-    for (i64 col = lane; col < cols; col += 256) {
+  const i32 part = lane / 32;
+  const i32 team = lane % 32;
+  const idx stride = (idx)gridDim.x * 32;
+  for (idx first = (idx)blockIdx.x * 32; first < rows; first += stride) {
+    const bool is_mine = first + team < rows;
+    const idx row = is_mine ? first + team : rows - 1;
+    f64 sum_2 = 0.0;
+    for (idx col = part; col < cols; col += 8) {
       const f32 load_0 = t_f16_to_f32(in0[row + col * 7]);
       const f64 cast_1 = (f64)load_0;
-      acc_2 = acc_2 + cast_1;
+      sum_2 = sum_2 + cast_1;
     }
-    scratch_f64[lane] = acc_2;
+    shared_f64[lane] = sum_2;
     __syncthreads();
-    for (i32 width = 128; width > 0; width /= 2) {
-      if (lane < width) {
-        const f64 a = scratch_f64[lane], b = scratch_f64[lane + width];
-        scratch_f64[lane] = a + b;
-      }
-      __syncthreads();
+    sum_2 = shared_f64[team];
+    #pragma unroll
+    for (i32 k = 1; k < 8; ++k) {
+      const f64 other_sum_2 = shared_f64[k * 32 + team];
+      sum_2 = sum_2 + other_sum_2;
     }
-    const f64 sum_2 = scratch_f64[0];
     __syncthreads();
-    if (lane == 0) {
+    if (part == 0 && is_mine) {
       out1[row] = sum_2;
     }
   }

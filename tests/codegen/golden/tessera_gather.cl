@@ -6,6 +6,7 @@ typedef ushort u16;
 typedef uint u32;
 typedef ulong u64;
 typedef float f32;
+typedef i32 idx;
 #define t_float(bits) as_float(bits)
 #define t_bits(value) as_uint(value)
 static inline u16 t_f32_to_f16(f32 f) {
@@ -33,12 +34,12 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_gather(
     __global const i32* in1,
     __global u16* out2,
     i64 extent0, __global i32* error) {
-  const i64 count = extent0 * 3;
-  const i64 first = (i64)get_group_id(0) * 256 + (i32)get_local_id(0);
-  const i64 stride = (i64)get_num_groups(0) * 256;
-  for (i64 point = first; point < count; point += stride) {
-    const i64 d1 = point % 3;
-    const i64 d0 = point / 3;
+  const idx count = extent0 * 3;
+  const idx first = (idx)get_group_id(0) * 256 + (i32)get_local_id(0);
+  const idx stride = (idx)get_num_groups(0) * 256;
+  for (idx point = first; point < count; point += stride) {
+    const idx d1 = point % 3;
+    const idx d0 = point / 3;
     const i32 load_0 = in1[d0];
     const i64 cast_1 = (i64)load_0;
     f32 load_2 = 0.0f;

@@ -7,6 +7,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
+typedef i32 idx;
 #define t_float(bits) __uint_as_float(bits)
 #define t_bits(value) __float_as_uint(value)
 static __device__ inline u16 t_f32_to_f16(f32 f) {
@@ -34,12 +35,12 @@ extern "C" __global__ void __launch_bounds__(256) tessera_gather(
     const i32* in1,
     u16* out2,
     i64 extent0, i32* error) {
-  const i64 count = extent0 * 3;
-  const i64 first = (i64)blockIdx.x * 256 + (i32)threadIdx.x;
-  const i64 stride = (i64)gridDim.x * 256;
-  for (i64 point = first; point < count; point += stride) {
-    const i64 d1 = point % 3;
-    const i64 d0 = point / 3;
+  const idx count = extent0 * 3;
+  const idx first = (idx)blockIdx.x * 256 + (i32)threadIdx.x;
+  const idx stride = (idx)gridDim.x * 256;
+  for (idx point = first; point < count; point += stride) {
+    const idx d1 = point % 3;
+    const idx d0 = point / 3;
     const i32 load_0 = in1[d0];
     const i64 cast_1 = (i64)load_0;
     f32 load_2 = 0.0f;

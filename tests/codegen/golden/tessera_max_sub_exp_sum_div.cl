@@ -6,6 +6,7 @@ typedef ushort u16;
 typedef uint u32;
 typedef ulong u64;
 typedef float f32;
+typedef i32 idx;
 #define t_float(bits) as_float(bits)
 #define t_bits(value) as_uint(value)
 static inline f32 t_bf16_to_f32(u16 h) {
@@ -16,61 +17,103 @@ static inline u16 t_f32_to_bf16(f32 f) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return (u16)((bits >> 16) | 0x0040u);
   return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+typedef struct {
+  u16 v[4];
+} __attribute__((aligned(8))) u16x4;
 
 // max sub exp sum div over (extent0 | 100)
-__kernel __attribute__((reqd_work_group_size(128, 1, 1))) void tessera_max_sub_exp_sum_div(
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_max_sub_exp_sum_div(
     __global const u16* in0,
     __global u16* out1,
     __global f32* out2,
     i64 extent0, __global i32* error) {
-  __local f32 scratch_f32[128];
-  const i64 rows = extent0;
-  const i64 cols = 100;
+  __local f32 shared_f32[256];
+  const idx rows = extent0;
+  const idx cols = 100;
   const i32 lane = (i32)get_local_id(0);
-  const i64 stride = (i64)get_num_groups(0);
-  for (i64 row = (i64)get_group_id(0); row < rows; row += stride) {
-    f32 acc_1 = t_float(0xff800000u);
-    for (i64 col = lane; col < cols; col += 128) {
-      const f32 load_0 = t_bf16_to_f32(in0[row * 100 + col]);
-      acc_1 = acc_1 > load_0 || acc_1 != acc_1 ? acc_1 : load_0;
-    }
-    scratch_f32[lane] = acc_1;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (i32 width = 64; width > 0; width /= 2) {
-      if (lane < width) {
-        const f32 a = scratch_f32[lane], b = scratch_f32[lane + width];
-        scratch_f32[lane] = a > b || a != a ? a : b;
+  const i32 part = lane % 32;
+  const i32 team = lane / 32;
+  const idx stride = (idx)get_num_groups(0) * 8;
+  for (idx first = (idx)get_group_id(0) * 8; first < rows; first += stride) {
+    const bool is_mine = first + team < rows;
+    const idx row = is_mine ? first + team : rows - 1;
+    f32 kept_load_0[4];
+    f32 kept_exp_3[4];
+    f32 max_1 = t_float(0xff800000u);
+    {
+      const idx col = part * 4;
+      if (col < cols) {
+        const u16x4 wide_0 = *(__global const u16x4*)(in0 + row * 100 + col);
+        #pragma unroll
+        for (i32 v = 0; v < 4; ++v) {
+          const f32 load_0 = t_bf16_to_f32(wide_0.v[v]);
+          kept_load_0[v] = load_0;
+          max_1 = max_1 > load_0 || max_1 != max_1 ? max_1 : load_0;
+        }
       }
-      barrier(CLK_LOCAL_MEM_FENCE);
     }
-    const f32 max_1 = scratch_f32[0];
+    shared_f32[lane] = max_1;
     barrier(CLK_LOCAL_MEM_FENCE);
-    f32 acc_4 = 0.0f;
-    for (i64 col = lane; col < cols; col += 128) {
-      const f32 load_0 = t_bf16_to_f32(in0[row * 100 + col]);
-      const f32 sub_2 = load_0 - max_1;
-      const f32 exp_3 = exp(sub_2);
-      acc_4 = acc_4 + exp_3;
-    }
-    scratch_f32[lane] = acc_4;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (i32 width = 64; width > 0; width /= 2) {
-      if (lane < width) {
-        const f32 a = scratch_f32[lane], b = scratch_f32[lane + width];
-        scratch_f32[lane] = a + b;
+    if (part < 16) {
+      for (i32 k = part + 16; k < 32; k += 16) {
+        const f32 other_max_1 = shared_f32[team * 32 + k];
+        max_1 = max_1 > other_max_1 || max_1 != max_1 ? max_1 : other_max_1;
       }
-      barrier(CLK_LOCAL_MEM_FENCE);
+      shared_f32[lane] = max_1;
     }
-    const f32 sum_4 = scratch_f32[0];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (i64 col = lane; col < cols; col += 128) {
-      const f32 load_0 = t_bf16_to_f32(in0[row * 100 + col]);
-      const f32 sub_2 = load_0 - max_1;
-      const f32 exp_3 = exp(sub_2);
-      const f32 div_6 = exp_3 / sum_4;
-      out1[row * 100 + col] = t_f32_to_bf16(div_6);
+    max_1 = shared_f32[team * 32];
+    #pragma unroll
+    for (i32 k = 1; k < 16; ++k) {
+      const f32 other_max_1 = shared_f32[team * 32 + k];
+      max_1 = max_1 > other_max_1 || max_1 != max_1 ? max_1 : other_max_1;
     }
-    if (lane == 0) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    f32 sum_4 = 0.0f;
+    {
+      const idx col = part * 4;
+      if (col < cols) {
+        #pragma unroll
+        for (i32 v = 0; v < 4; ++v) {
+          const f32 load_0 = kept_load_0[v];
+          const f32 sub_2 = load_0 - max_1;
+          const f32 exp_3 = exp(sub_2);
+          kept_exp_3[v] = exp_3;
+          sum_4 = sum_4 + exp_3;
+        }
+      }
+    }
+    shared_f32[lane] = sum_4;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (part < 16) {
+      for (i32 k = part + 16; k < 32; k += 16) {
+        const f32 other_sum_4 = shared_f32[team * 32 + k];
+        sum_4 = sum_4 + other_sum_4;
+      }
+      shared_f32[lane] = sum_4;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum_4 = shared_f32[team * 32];
+    #pragma unroll
+    for (i32 k = 1; k < 16; ++k) {
+      const f32 other_sum_4 = shared_f32[team * 32 + k];
+      sum_4 = sum_4 + other_sum_4;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    {
+      const idx col = part * 4;
+      if (col < cols) {
+        u16x4 wide_7;
+        #pragma unroll
+        for (i32 v = 0; v < 4; ++v) {
+          const f32 exp_3 = kept_exp_3[v];
+          const f32 div_6 = exp_3 / sum_4;
+          wide_7.v[v] = t_f32_to_bf16(div_6);
+        }
+        if (is_mine) *(__global u16x4*)(out1 + row * 100 + col) = wide_7;
+      }
+    }
+    if (part == 0 && is_mine) {
       out2[row] = max_1;
     }
   }

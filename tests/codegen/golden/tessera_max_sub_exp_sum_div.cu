@@ -7,6 +7,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
+typedef i32 idx;
 #define t_float(bits) __uint_as_float(bits)
 #define t_bits(value) __float_as_uint(value)
 static __device__ inline f32 t_bf16_to_f32(u16 h) {
@@ -17,61 +18,80 @@ static __device__ inline u16 t_f32_to_bf16(f32 f) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return (u16)((bits >> 16) | 0x0040u);
   return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+struct alignas(8) u16x4 {
+  u16 v[4];
+};
 
 // max sub exp sum div over (extent0 | 100)
-extern "C" __global__ void __launch_bounds__(128) tessera_max_sub_exp_sum_div(
+extern "C" __global__ void __launch_bounds__(256) tessera_max_sub_exp_sum_div(
     const u16* in0,
     u16* out1,
     f32* out2,
     i64 extent0, i32* error) {
-  __shared__ f32 scratch_f32[128];
-  const i64 rows = extent0;
-  const i64 cols = 100;
+  const idx rows = extent0;
+  const idx cols = 100;
   const i32 lane = (i32)threadIdx.x;
-  const i64 stride = (i64)gridDim.x;
-  for (i64 row = (i64)blockIdx.x; row < rows; row += stride) {
-    f32 acc_1 = t_float(0xff800000u);
-    for (i64 col = lane; col < cols; col += 128) {
-      const f32 load_0 = t_bf16_to_f32(in0[row * 100 + col]);
-      acc_1 = acc_1 > load_0 || acc_1 != acc_1 ? acc_1 : load_0;
-    }
-    scratch_f32[lane] = acc_1;
-    __syncthreads();
-    for (i32 width = 64; width > 0; width /= 2) {
-      if (lane < width) {
-        const f32 a = scratch_f32[lane], b = scratch_f32[lane + width];
-        scratch_f32[lane] = a > b || a != a ? a : b;
+  const i32 part = lane % 32;
+  const i32 team = lane / 32;
+  const idx stride = (idx)gridDim.x * 8;
+  for (idx first = (idx)blockIdx.x * 8; first < rows; first += stride) {
+    const bool is_mine = first + team < rows;
+    const idx row = is_mine ? first + team : rows - 1;
+    f32 kept_load_0[4];
+    f32 kept_exp_3[4];
+    f32 max_1 = t_float(0xff800000u);
+    {
+      const idx col = part * 4;
+      if (col < cols) {
+        const u16x4 wide_0 = *(const u16x4*)(in0 + row * 100 + col);
+        #pragma unroll
+        for (i32 v = 0; v < 4; ++v) {
+          const f32 load_0 = t_bf16_to_f32(wide_0.v[v]);
+          kept_load_0[v] = load_0;
+          max_1 = max_1 > load_0 || max_1 != max_1 ? max_1 : load_0;
+        }
       }
-      __syncthreads();
     }
-    const f32 max_1 = scratch_f32[0];
-    __syncthreads();
-    f32 acc_4 = 0.0f;
-    for (i64 col = lane; col < cols; col += 128) {
-      const f32 load_0 = t_bf16_to_f32(in0[row * 100 + col]);
-      const f32 sub_2 = load_0 - max_1;
-      const f32 exp_3 = exp(sub_2);
-      acc_4 = acc_4 + exp_3;
+    #pragma unroll
+    for (i32 step = 16; step > 0; step /= 2) {
+      const f32 other_max_1 = __shfl_down_sync(0xffffffffu, max_1, step, 32);
+      max_1 = max_1 > other_max_1 || max_1 != max_1 ? max_1 : other_max_1;
     }
-    scratch_f32[lane] = acc_4;
-    __syncthreads();
-    for (i32 width = 64; width > 0; width /= 2) {
-      if (lane < width) {
-        const f32 a = scratch_f32[lane], b = scratch_f32[lane + width];
-        scratch_f32[lane] = a + b;
+    max_1 = __shfl_sync(0xffffffffu, max_1, 0, 32);
+    f32 sum_4 = 0.0f;
+    {
+      const idx col = part * 4;
+      if (col < cols) {
+        #pragma unroll
+        for (i32 v = 0; v < 4; ++v) {
+          const f32 load_0 = kept_load_0[v];
+          const f32 sub_2 = load_0 - max_1;
+          const f32 exp_3 = exp(sub_2);
+          kept_exp_3[v] = exp_3;
+          sum_4 = sum_4 + exp_3;
+        }
       }
-      __syncthreads();
     }
-    const f32 sum_4 = scratch_f32[0];
-    __syncthreads();
-    for (i64 col = lane; col < cols; col += 128) {
-      const f32 load_0 = t_bf16_to_f32(in0[row * 100 + col]);
-      const f32 sub_2 = load_0 - max_1;
-      const f32 exp_3 = exp(sub_2);
-      const f32 div_6 = exp_3 / sum_4;
-      out1[row * 100 + col] = t_f32_to_bf16(div_6);
+    #pragma unroll
+    for (i32 step = 16; step > 0; step /= 2) {
+      const f32 other_sum_4 = __shfl_down_sync(0xffffffffu, sum_4, step, 32);
+      sum_4 = sum_4 + other_sum_4;
     }
-    if (lane == 0) {
+    sum_4 = __shfl_sync(0xffffffffu, sum_4, 0, 32);
+    {
+      const idx col = part * 4;
+      if (col < cols) {
+        u16x4 wide_7;
+        #pragma unroll
+        for (i32 v = 0; v < 4; ++v) {
+          const f32 exp_3 = kept_exp_3[v];
+          const f32 div_6 = exp_3 / sum_4;
+          wide_7.v[v] = t_f32_to_bf16(div_6);
+        }
+        if (is_mine) *(u16x4*)(out1 + row * 100 + col) = wide_7;
+      }
+    }
+    if (part == 0 && is_mine) {
       out2[row] = max_1;
     }
   }

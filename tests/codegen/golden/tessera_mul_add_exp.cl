@@ -6,6 +6,10 @@ typedef ushort u16;
 typedef uint u32;
 typedef ulong u64;
 typedef float f32;
+typedef i32 idx;
+typedef struct {
+  f32 v[2];
+} __attribute__((aligned(8))) f32x2;
 
 // mul add exp over (extent0, 6)
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_mul_add_exp(
@@ -13,17 +17,24 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_mul_add_e
     __global const f32* in1,
     __global f32* out2,
     i64 extent0, __global i32* error) {
-  const i64 count = extent0 * 6;
-  const i64 first = (i64)get_group_id(0) * 256 + (i32)get_local_id(0);
-  const i64 stride = (i64)get_num_groups(0) * 256;
-  for (i64 point = first; point < count; point += stride) {
-    const i64 d1 = point % 6;
-    const f32 constant_0 = 0.5f;
-    const f32 load_1 = in0[point];
-    const f32 mul_2 = load_1 * constant_0;
-    const f32 load_3 = in1[d1];
-    const f32 add_4 = mul_2 + load_3;
-    const f32 exp_5 = exp(add_4);
-    out2[point] = exp_5;
+  const idx count = extent0 * 6;
+  const idx first = (idx)get_group_id(0) * 256 + (i32)get_local_id(0);
+  const idx stride = (idx)get_num_groups(0) * 256;
+  for (idx point = first * 2; point < count; point += stride * 2) {
+    const idx d1 = point % 6;
+    const f32x2 wide_1 = *(__global const f32x2*)(in0 + point);
+    const f32x2 wide_3 = *(__global const f32x2*)(in1 + d1);
+    f32x2 wide_6;
+    #pragma unroll
+    for (i32 v = 0; v < 2; ++v) {
+      const f32 constant_0 = 0.5f;
+      const f32 load_1 = wide_1.v[v];
+      const f32 mul_2 = load_1 * constant_0;
+      const f32 load_3 = wide_3.v[v];
+      const f32 add_4 = mul_2 + load_3;
+      const f32 exp_5 = exp(add_4);
+      wide_6.v[v] = exp_5;
+    }
+    *(__global f32x2*)(out2 + point) = wide_6;
   }
 }

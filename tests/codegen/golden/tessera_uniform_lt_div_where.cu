@@ -7,6 +7,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
+typedef i32 idx;
 static __device__ inline f32 t_uniform(i64 index, i64 key, i64 offset) {
   const u64 counter = (u64)offset + ((u64)index >> 2);
   u32 c0 = (u32)counter, c1 = (u32)(counter >> 32), c2 = 0, c3 = 0;
@@ -23,6 +24,12 @@ static __device__ inline f32 t_uniform(i64 index, i64 key, i64 offset) {
   const u32 pair0 = (index & 1) ? c1 : c0, pair1 = (index & 1) ? c3 : c2;
   return (f32)(((index & 2) ? pair1 : pair0) >> 8) * 5.9604644775390625e-8f;
 }
+struct alignas(16) f32x8 {
+  f32 v[8];
+};
+struct alignas(8) u8x8 {
+  u8 v[8];
+};
 
 // uniform lt div where over (extent0)
 extern "C" __global__ void __launch_bounds__(256) tessera_uniform_lt_div_where(
@@ -31,10 +38,33 @@ extern "C" __global__ void __launch_bounds__(256) tessera_uniform_lt_div_where(
     f32* out2,
     u8* out3,
     i64 extent0, i32* error) {
-  const i64 count = extent0;
-  const i64 first = (i64)blockIdx.x * 256 + (i32)threadIdx.x;
-  const i64 stride = (i64)gridDim.x * 256;
-  for (i64 point = first; point < count; point += stride) {
+  const idx count = extent0;
+  const idx first = (idx)blockIdx.x * 256 + (i32)threadIdx.x;
+  const idx stride = (idx)gridDim.x * 256;
+  const idx whole = count - count % 8;
+  for (idx point = first * 8; point < whole; point += stride * 8) {
+    const f32x8 wide_6 = *(const f32x8*)(in0 + point);
+    f32x8 wide_10;
+    u8x8 wide_11;
+    #pragma unroll
+    for (i32 v = 0; v < 8; ++v) {
+      const i64 index_0 = point + v;
+      const i64 load_1 = in1[0];
+      const i64 load_2 = in1[1];
+      const f32 uniform_3 = t_uniform(index_0, load_1, load_2);
+      const f32 constant_4 = 0.9f;
+      const bool lt_5 = uniform_3 < constant_4;
+      const f32 load_6 = wide_6.v[v];
+      const f32 div_7 = load_6 / constant_4;
+      const f32 constant_8 = 0.0f;
+      const f32 where_9 = lt_5 ? div_7 : constant_8;
+      wide_10.v[v] = where_9;
+      wide_11.v[v] = (u8)lt_5;
+    }
+    *(f32x8*)(out2 + point) = wide_10;
+    *(u8x8*)(out3 + point) = wide_11;
+  }
+  for (idx point = whole + first; point < count; point += stride) {
     const i64 index_0 = point;
     const i64 load_1 = in1[0];
     const i64 load_2 = in1[1];

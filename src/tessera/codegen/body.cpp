@@ -1,0 +1,175 @@
+#include "tessera/codegen/body.h"
+
+namespace tessera {
+
+std::string BodyWriter::operand_name(int i) const {
+  return cat(ir_.operands[size_t(i)].is_output ? "out" : "in", i);
+}
+
+std::string BodyWriter::operand_type(int i) const {
+  const IrOperand& operand = ir_.operands[size_t(i)];
+  return cat(dialect_.global, operand.is_output ? "" : "const ", storage_type(operand.dtype));
+}
+
+std::string BodyWriter::rows(const std::vector<int>& insts, const std::string& indent) {
+  addressing_.set_neighbours(false);
+  std::string text;
+  for (const int i : insts) text += define(i, indent);
+  return text;
+}
+
+std::string BodyWriter::row_stores(const std::string& indent) {
+  addressing_.set_neighbours(false);
+  std::string text;
+  for (const IrInst& it : ir_.insts) {
+    if (it.kind == IrKind::store && it.level == IrLevel::row) text += store(it, indent);
+  }
+  return text;
+}
+
+std::string BodyWriter::points(const Phase& phase, std::string_view variable, int width,
+                               const std::string& guard, const std::string& indent) {
+  if (width == 1) {
+    addressing_.set_neighbours(false);
+    const std::string body = one_point(phase, width, guard, indent);
+    return addressing_.take_coordinates(variable, indent) + body;
+  }
+  std::string loads, stores, declared;
+  addressing_.set_neighbours(false);
+  for (const int i : phase.elems) {
+    if (!is_wide(i, width)) continue;
+    loads += cat(indent, "const ", wide_type(i, width), " wide_", i, " = ", wide_access(i, width),
+                 ";\n");
+  }
+  for (const int i : phase.stores) {
+    if (!is_wide(i, width)) continue;
+    declared += cat(indent, wide_type(i, width), " wide_", i, ";\n");
+    stores += cat(indent, guard.empty() ? "" : cat("if (", guard, ") "), wide_access(i, width),
+                  " = wide_", i, ";\n");
+  }
+  addressing_.set_neighbours(true);
+  const std::string body = one_point(phase, width, guard, indent + "  ");
+  return cat(addressing_.take_coordinates(variable, indent), loads, declared, unroll(indent),
+             indent, "for (i32 v = 0; v < ", width, "; ++v) {\n", body, indent, "}\n", stores);
+}
+
+std::string BodyWriter::one_point(const Phase& phase, int width, const std::string& guard,
+                                  const std::string& indent) {
+  std::string text;
+  for (const int i : phase.recalled) {
+    text += cat(indent, "const ", register_type(inst(i).dtype), " ", reg(i), " = ",
+                kept_place(i, width), ";\n");
+  }
+  for (const int i : phase.elems) {
+    if (is_wide(i, width)) {
+      const DType dtype = ir_.operands[size_t(inst(i).operand)].dtype;
+      text += cat(indent, "const ", register_type(inst(i).dtype), " ", reg(i), " = ",
+                  from_storage(dtype, cat("wide_", i, ".v[v]")), ";\n");
+    } else {
+      text += define(i, indent);
+    }
+  }
+  for (const int i : phase.kept) text += cat(indent, kept_place(i, width), " = ", reg(i), ";\n");
+  for (const int i : phase.reduces) text += folds_.step(i, width > 1 ? "col + v" : "col", indent);
+  std::string stores;
+  const std::string inside = guard.empty() ? indent : indent + "  ";
+  for (const int i : phase.stores) {
+    if (!is_wide(i, width)) {
+      stores += store(inst(i), inside);
+      continue;
+    }
+    const DType dtype = ir_.operands[size_t(inst(i).operand)].dtype;
+    text += cat(indent, "wide_", i, ".v[v] = ", to_storage(dtype, reg(inst(i).args[0])), ";\n");
+  }
+  if (stores.empty() || guard.empty()) return text + stores;
+  return cat(text, indent, "if (", guard, ") {\n", stores, indent, "}\n");
+}
+
+std::string BodyWriter::kept_place(int i, int width) const {
+  const bool several = plan_.chunks > 1;
+  const std::string place = width == 1 ? (several ? "k" : "0")
+                            : several  ? cat("k * ", width, " + v")
+                                       : "v";
+  return cat("kept_", reg(i), "[", place, "]");
+}
+
+std::string BodyWriter::kept_arrays(const std::string& indent) const {
+  std::string text;
+  for (const Phase& phase : plan_.phases) {
+    for (const int i : phase.kept) {
+      text += cat(indent, register_type(inst(i).dtype), " kept_", reg(i), "[",
+                  plan_.chunks * plan_.width, "];\n");
+    }
+  }
+  return text;
+}
+
+std::string BodyWriter::wide_type(int i, int width) const {
+  return cat(storage_type(ir_.operands[size_t(inst(i).operand)].dtype), "x", width);
+}
+
+std::string BodyWriter::wide_access(int i, int width) {
+  const int operand = inst(i).operand;
+  const bool is_output = ir_.operands[size_t(operand)].is_output;
+  return cat("*(", dialect_.global, is_output ? "" : "const ", wide_type(i, width), "*)(",
+             operand_name(operand), " + ", addressing_.address(inst(i), ""), ")");
+}
+
+std::string BodyWriter::define(int i, const std::string& indent) {
+  if (inst(i).indexed) return define_indexed(i, indent);
+  return cat(indent, "const ", register_type(inst(i).dtype), " ", reg(i), " = ", value(i), ";\n");
+}
+
+std::string BodyWriter::value(int i) {
+  const IrInst& it = inst(i);
+  switch (it.kind) {
+    case IrKind::constant: return literal(it.dtype, it.bits);
+    case IrKind::index: return addressing_.address(it, "");
+    case IrKind::load: return loaded(it);
+    case IrKind::cast: return cast_expression(inst(it.args[0]).dtype, it.round_to, reg(it.args[0]));
+    case IrKind::scalar: {
+      const auto operand = [&](int k) { return it.args[k] < 0 ? "" : reg(it.args[k]); };
+      return scalar_expression(it.op, inst(it.args[0]).dtype, operand(0), operand(1), operand(2));
+    }
+    case IrKind::reduce:
+    case IrKind::store: break;
+  }
+  TESSERA_ASSERT(!"a reduce or a store has no plain value");
+  return "";
+}
+
+std::string BodyWriter::element(const IrInst& it) {
+  const std::string index = it.indexed ? reg(it.args[1]) : "";
+  return cat(operand_name(it.operand), "[", addressing_.address(it, index), "]");
+}
+
+std::string BodyWriter::loaded(const IrInst& it) {
+  const std::string read = from_storage(ir_.operands[size_t(it.operand)].dtype, element(it));
+  const std::string condition = it.masked ? addressing_.mask(it) : "";
+  if (condition.empty()) return read;
+  return cat(condition, " ? ", read, " : ", reg(it.args[0]));
+}
+
+// Inside the mask the index must be in range; outside of it nothing looks at the index.
+std::string BodyWriter::define_indexed(int i, const std::string& indent) {
+  const IrInst& it = inst(i);
+  const std::string index = reg(it.args[1]);
+  const std::string condition = it.masked ? addressing_.mask(it) : "";
+  const std::string other = it.masked ? reg(it.args[0]) : literal(it.dtype, 0);
+  const std::string guard = condition.empty() ? "" : cat(condition, " && ");
+  const std::string read = from_storage(ir_.operands[size_t(it.operand)].dtype, element(it));
+  const std::string in_range = cat(index, " >= 0 && ", index, " < ", it.index_limit);
+  return cat(indent, register_type(it.dtype), " ", reg(i), " = ", other, ";\n",  //
+             indent, "if (", guard, in_range, ") {\n",                           //
+             indent, "  ", reg(i), " = ", read, ";\n",                           //
+             indent, "} else ", condition.empty() ? "" : cat("if (", condition, ") "),
+             "{\n",  //
+             indent, "  *error = 1;\n", indent, "}\n");
+}
+
+std::string BodyWriter::store(const IrInst& it, const std::string& indent) {
+  const DType dtype = ir_.operands[size_t(it.operand)].dtype;
+  return cat(indent, element(it), " = ", to_storage(dtype, reg(it.args[0])), ";\n");
+}
+
+}  // namespace tessera

@@ -1,0 +1,64 @@
+// The instructions of a kernel as text: what happens at one point, at several neighbouring points,
+// or once per row.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/codegen/address.h"
+#include "tessera/codegen/dialect.h"
+#include "tessera/codegen/fold.h"
+#include "tessera/codegen/plan.h"
+#include "tessera/codegen/text.h"
+
+namespace tessera {
+
+class BodyWriter {
+ public:
+  BodyWriter(const KernelIR& ir, const Dialect& dialect, const Plan& plan)
+      : ir_(ir), dialect_(dialect), plan_(plan), addressing_(ir), folds_(ir, dialect, plan) {}
+
+  Addressing& addressing() { return addressing_; }
+  const FoldWriter& folds() const { return folds_; }
+
+  // Row-level instructions, and the row-level stores.
+  std::string rows(const std::vector<int>& insts, const std::string& indent);
+  std::string row_stores(const std::string& indent);
+
+  // What one loop does at the linear index `variable` and the width - 1 points behind it. `guard`
+  // is the condition of its stores; empty: always.
+  std::string points(const Phase& phase, std::string_view variable, int width,
+                     const std::string& guard, const std::string& indent);
+
+  // The arrays of what lanes keep from loop to loop.
+  std::string kept_arrays(const std::string& indent) const;
+
+  std::string operand_name(int i) const;
+  std::string operand_type(int i) const;  // of the pointer, without its star
+
+ private:
+  const IrInst& inst(int i) const { return ir_.insts[size_t(i)]; }
+  std::string reg(int i) const { return register_name(ir_, i); }
+  bool is_wide(int i, int width) const { return width > 1 && plan_.wide[size_t(i)]; }
+
+  std::string define(int i, const std::string& indent);
+  std::string define_indexed(int i, const std::string& indent);
+  std::string value(int i);
+  std::string loaded(const IrInst& it);
+  std::string element(const IrInst& it);
+  std::string store(const IrInst& it, const std::string& indent);
+
+  std::string wide_type(int i, int width) const;
+  std::string wide_access(int i, int width);
+  std::string one_point(const Phase& phase, int width, const std::string& guard,
+                        const std::string& indent);
+  std::string kept_place(int i, int width) const;
+
+  const KernelIR& ir_;
+  const Dialect& dialect_;
+  const Plan& plan_;
+  Addressing addressing_;
+  FoldWriter folds_;
+};
+
+}  // namespace tessera

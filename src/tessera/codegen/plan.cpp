@@ -1,0 +1,168 @@
+#include "tessera/codegen/plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+namespace tessera {
+
+namespace {
+
+constexpr int kAccessBytes = 16;   // what a lane reads at once where memory allows
+constexpr int kMaxWidth = 8;       // elements
+constexpr int kMaxUnrolled = 256;  // instructions of a body, repeated `width` times
+constexpr int kWideBytes = 256;    // of one lane's accesses, which are alive together
+constexpr int kMaxKept = 32;       // values of one register that a lane keeps
+constexpr int kKeptBytes = 256;    // that a lane keeps in all: 64 registers
+constexpr int kTeam = 32;          // lanes that take a short row
+constexpr int kColumns = 32;       // rows side by side that fill whole cache lines
+constexpr int kPerPart = 8;        // inner points below which another part does not pay
+
+class Planner {
+ public:
+  Planner(const KernelIR& ir, const RenderOptions& options) : ir_(ir), options_(options) {}
+
+  Plan run() {
+    plan_.phases = plan_phases(ir_);
+    plan_.group_size = options_.max_group_size;
+    plan_.wide.assign(ir_.insts.size(), false);
+    if (ir_.is_map()) {
+      choose_width();
+      return plan_;
+    }
+    plan_.spread = lies_in_columns() ? Spread::columns : Spread::rows;
+    if (plan_.spread == Spread::columns) {
+      choose_column_parts();
+    } else {
+      choose_width();
+      choose_row_parts();
+    }
+    choose_kept();
+    return plan_;
+  }
+
+ private:
+  bool is_unit(int dim) const { return dim > 0 && ir_.extents[dim] == 1; }
+
+  // The dimension in [begin, end) that moves fastest; -1: none moves.
+  int fastest(int begin, int end) const {
+    for (int i = end - 1; i >= begin; --i) {
+      if (!is_unit(i)) return i;
+    }
+    return -1;
+  }
+  int walked() const { return fastest(ir_.is_map() ? 0 : ir_.inner, ir_.extents.rank()); }
+
+  int size(const IrInst& inst) const { return size_of(ir_.operands[size_t(inst.operand)].dtype); }
+
+  static bool is_access(const IrInst& inst) {
+    return (inst.kind == IrKind::load || inst.kind == IrKind::store) && inst.level == IrLevel::elem;
+  }
+
+  // Whether neighbouring rows, rather than neighbouring inner points, lie side by side in memory,
+  // for most of the bytes.
+  bool lies_in_columns() const {
+    const int outer = fastest(0, ir_.inner), inner = walked();
+    if (outer < 0 || inner < 0) return false;
+    int64_t balance = 0;
+    for (const IrInst& inst : ir_.insts) {
+      if (!is_access(inst) || inst.indexed) continue;
+      const int64_t across = std::abs(inst.strides[outer]), along = std::abs(inst.strides[inner]);
+      if (across == 1 && along > 1) balance += size(inst);
+      if (along == 1) balance -= size(inst);
+    }
+    return balance > 0;
+  }
+
+  // One access of `width` elements: they are neighbours, and each access is aligned.
+  bool is_wide(const IrInst& inst, int width) const {
+    if (!is_access(inst) || inst.masked || inst.indexed) return false;
+    const int64_t unit = access_alignment(width, size(inst)) / size(inst);
+    if (inst.strides[walked()] != 1 || inst.offset % unit != 0) return false;
+    for (int i = 0; i < ir_.extents.rank(); ++i) {
+      if (i != walked() && !is_unit(i) && inst.strides[i] % unit != 0) return false;
+    }
+    return true;
+  }
+
+  int wide_bytes(int width) const {
+    int bytes = 0;
+    for (const IrInst& inst : ir_.insts) bytes += is_wide(inst, width) ? width * size(inst) : 0;
+    return bytes;
+  }
+
+  void choose_width() {
+    if (options_.alignment < kAccessBytes || walked() < 0) return;
+    const bool is_run_time = walked() == 0;
+    int smallest = kAccessBytes, elems = 0;
+    for (const Phase& phase : plan_.phases) elems = std::max(elems, int(phase.elems.size()));
+    for (const IrInst& inst : ir_.insts) {
+      if (is_wide(inst, 2)) smallest = std::min(smallest, size(inst));
+    }
+    int width = std::min(kMaxWidth, kAccessBytes / smallest);
+    const auto is_too_much = [&] {
+      const bool divides = is_run_time || ir_.extents[walked()] % width == 0;
+      return !divides || elems * width > kMaxUnrolled || wide_bytes(width) > kWideBytes;
+    };
+    while (width > 1 && is_too_much()) width /= 2;
+    if (width == 1) return;
+    for (size_t i = 0; i < ir_.insts.size(); ++i) plan_.wide[i] = is_wide(ir_.insts[i], width);
+    if (std::find(plan_.wide.begin(), plan_.wide.end(), true) == plan_.wide.end()) return;
+    plan_.width = width;
+    plan_.has_tail = is_run_time;
+  }
+
+  // Short rows: one warp or less each, so that folds need no barrier. Long ones: a group each.
+  void choose_row_parts() {
+    const int largest = options_.max_group_size;
+    plan_.parts = largest;
+    if (ir_.inner == 0) return;
+    const int64_t chunks = (ir_.inner_count() + plan_.width - 1) / plan_.width;
+    const int team = std::min(kTeam, largest);
+    if (chunks * plan_.width <= int64_t{team} * kMaxKept) {
+      plan_.parts = std::min(team, int(std::bit_ceil(uint64_t(chunks))));
+      return;
+    }
+    const int64_t wanted = int64_t(std::bit_ceil(uint64_t(chunks + 1) / 2));
+    plan_.group_size = plan_.parts = int(std::min<int64_t>(largest, wanted));
+  }
+
+  void choose_column_parts() {
+    const int64_t most = std::max(1, options_.max_group_size / kColumns);
+    const auto useful = int64_t(std::bit_floor(uint64_t(ir_.inner_count() / kPerPart)));
+    plan_.parts = int(std::clamp<int64_t>(useful, 1, most));
+  }
+
+  // A row that several loops read stays in registers where that takes few enough of them.
+  void choose_kept() {
+    if (plan_.phases.size() < 3 || ir_.inner == 0 || options_.split) return;
+    const int64_t step = int64_t{plan_.parts} * plan_.width;
+    const int64_t chunks = (ir_.inner_count() + step - 1) / step;
+    if (chunks * plan_.width > kMaxKept) return;
+    std::vector<Phase> phases = plan_.phases;
+    keep_values(ir_, phases);
+    int64_t bytes = 0;
+    for (const Phase& phase : phases) {
+      for (const int i : phase.kept) {
+        bytes += std::max(4, size_of(ir_.insts[size_t(i)].dtype)) * chunks * plan_.width;
+      }
+    }
+    if (bytes == 0 || bytes > kKeptBytes) return;
+    plan_.phases = std::move(phases);
+    plan_.chunks = int(chunks);
+  }
+
+  const KernelIR& ir_;
+  const RenderOptions& options_;
+  Plan plan_;
+};
+
+}  // namespace
+
+int access_alignment(int width, int size) { return std::min(kAccessBytes, width * size); }
+
+Plan make_plan(const KernelIR& ir, const RenderOptions& options) {
+  return Planner(ir, options).run();
+}
+
+}  // namespace tessera

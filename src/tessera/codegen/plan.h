@@ -1,0 +1,36 @@
+// How a kernel's work lies over lanes: decided here as data, written as text by the other files.
+#pragma once
+
+#include <vector>
+
+#include "tessera/codegen/phases.h"
+#include "tessera/codegen/render.h"
+
+namespace tessera {
+
+enum class Spread : uint8_t {
+  points,   // a map: a lane takes `width` points at a time
+  rows,     // `parts` neighbouring lanes share a row and read neighbouring inner points
+  columns,  // neighbouring lanes take neighbouring rows, which lie side by side in memory; the
+            // parts of a row are rows_per_group() lanes apart
+};
+
+struct Plan {
+  Spread spread = Spread::points;
+  int group_size = 0;
+  int width = 1;           // elements of one access, a power of two
+  bool has_tail = false;   // the walked extent is a run-time one: points may be left over
+  int parts = 1;           // lanes that share a row, a power of two
+  int chunks = 0;          // of `width` points that a lane keeps in registers; 0: none
+  std::vector<bool> wide;  // per instruction: it is one access of `width` elements
+  std::vector<Phase> phases;
+
+  int rows_per_group() const { return group_size / parts; }
+};
+
+Plan make_plan(const KernelIR& ir, const RenderOptions& options);
+
+// Bytes that one access of `width` elements of `size` bytes must be aligned to.
+int access_alignment(int width, int size);
+
+}  // namespace tessera

@@ -1,0 +1,112 @@
+#include "tessera/codegen/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "codegen/zoo.h"
+#include "kernel/ir_builder.h"
+
+namespace tessera {
+namespace {
+
+constexpr RenderOptions kAligned = {.alignment = 16};
+
+// y = x + b, of (n, cols), where x starts at `offset` and b is one row.
+KernelIR add_row(DType dtype, int64_t cols, int64_t offset) {
+  IrBuilder b("add", {4, cols}, 1);
+  const int x = b.in(dtype), row = b.in(dtype), y = b.out(dtype);
+  const int sum = b.scalar(ScalarOp::add, {b.load(x, {cols, 1}, offset), b.load(row, {0, 1})});
+  b.store(y, {cols, 1}, sum);
+  return b.build();
+}
+
+TEST(Plan, TakesSixteenBytesAtATime) {
+  EXPECT_EQ(make_plan(add_row(DType::f32, 64, 0), kAligned).width, 4);
+  EXPECT_EQ(make_plan(add_row(DType::f64, 64, 0), kAligned).width, 2);
+  EXPECT_EQ(make_plan(add_row(DType::bf16, 64, 0), kAligned).width, 8);
+  EXPECT_EQ(make_plan(add_row(DType::i8, 64, 0), kAligned).width, 8);
+  EXPECT_EQ(make_plan(add_row(DType::f32, 64, 0), {}).width, 1);
+}
+
+TEST(Plan, TakesFewerWhereTheRowDoesNotDivide) {
+  EXPECT_EQ(make_plan(add_row(DType::f32, 6, 0), kAligned).width, 2);
+  EXPECT_EQ(make_plan(add_row(DType::f32, 7, 0), kAligned).width, 1);
+}
+
+TEST(Plan, TakesFewerWhereRegistersWouldRunOut) {
+  IrBuilder b("many", {64}, 0);
+  const int v = b.load(b.in(DType::f32), {1});
+  for (int i = 0; i < 20; ++i) b.store(b.out(DType::f32), {1}, v);
+  EXPECT_EQ(make_plan(b.build(), kAligned).width, 2);  // 21 accesses of 16 bytes are too much
+}
+
+TEST(Plan, ReadsScalarsWhereAnOperandIsNotAligned) {
+  const Plan plan = make_plan(add_row(DType::f32, 64, 1), kAligned);
+  EXPECT_EQ(plan.width, 4);
+  EXPECT_EQ(plan.wide, (std::vector<bool>{false, true, false, true}));
+}
+
+TEST(Plan, LeavesATailOfRunTimeExtents) {
+  const Plan plan = make_plan(golden_kernels()[8], kAligned);  // (extent0)
+  EXPECT_EQ(plan.width, 8);
+  EXPECT_TRUE(plan.has_tail);
+  EXPECT_FALSE(make_plan(add_row(DType::f32, 64, 0), kAligned).has_tail);
+}
+
+struct RowPlan {
+  int group_size, parts, chunks;
+  bool operator==(const RowPlan&) const = default;
+};
+
+TEST(Plan, FitsLanesToTheRow) {
+  const auto plan_of = [](int64_t cols, int largest) {
+    const Plan plan = make_plan(softmax_kernel(DType::f32, 4, cols),
+                                {.max_group_size = largest, .alignment = 16});
+    EXPECT_EQ(plan.spread, Spread::rows);
+    return RowPlan{plan.group_size, plan.parts, plan.chunks};
+  };
+  EXPECT_EQ(plan_of(1, 256), (RowPlan{256, 1, 1}));
+  EXPECT_EQ(plan_of(3, 256), (RowPlan{256, 4, 1}));
+  EXPECT_EQ(plan_of(64, 256), (RowPlan{256, 16, 1}));
+  EXPECT_EQ(plan_of(768, 256), (RowPlan{256, 32, 6}));
+  EXPECT_EQ(plan_of(2048, 256), (RowPlan{256, 256, 2}));
+  EXPECT_EQ(plan_of(8192, 256), (RowPlan{256, 256, 8}));
+  EXPECT_EQ(plan_of(100000, 256), (RowPlan{256, 256, 0}));  // read again
+  EXPECT_EQ(plan_of(8192, 8), (RowPlan{8, 8, 0}));
+  EXPECT_EQ(plan_of(8, 1), (RowPlan{1, 1, 2}));
+}
+
+TEST(Plan, LetsNeighboursTakeColumns) {
+  const Plan plan = make_plan(golden_kernels()[5], {});  // sums 300 of each column
+  EXPECT_EQ(plan.spread, Spread::columns);
+  EXPECT_EQ(plan.parts, 8);
+  EXPECT_EQ(plan.rows_per_group(), 32);
+}
+
+TEST(Plan, SplitsWhatFoldsOnce) {
+  EXPECT_TRUE(can_split(norm_kernel(DType::f32)));
+  EXPECT_TRUE(can_split(golden_kernels()[5]));
+  EXPECT_FALSE(can_split(softmax_kernel(DType::f32, 4, 100)));
+  EXPECT_FALSE(can_split(golden_kernels()[0]));
+
+  const KernelIR whole = norm_kernel(DType::f32);
+  EXPECT_EQ(split_count(whole, 1000, 512), 1);  // too little to do
+  EXPECT_EQ(split_count(whole, 1 << 16, 512), 16);
+  EXPECT_EQ(split_count(whole, 1 << 30, 512), 512);
+  EXPECT_EQ(split_count(golden_kernels()[5], 64, 512), 2);
+  EXPECT_EQ(split_count(softmax_kernel(DType::f32, 4, 100000), 4, 512), 1);
+}
+
+TEST(Plan, KnowsWhere32BitsSuffice) {
+  const KernelIR ir = add_row(DType::f32, 1024, 0);
+  EXPECT_TRUE(fits_narrow_index(ir, 0));
+  EXPECT_TRUE(fits_narrow_index(ir, 1 << 20));
+  EXPECT_FALSE(fits_narrow_index(ir, (1 << 20) + 1));
+  EXPECT_FALSE(fits_narrow_index(ir, int64_t{1} << 62));
+  IrBuilder b("copy", {4}, 0);
+  b.store(b.out(DType::f32), {1}, b.load(b.in(DType::f32), {-(1 << 28)}, 3 << 28));
+  EXPECT_TRUE(fits_narrow_index(b.build(), 4));
+  EXPECT_FALSE(fits_narrow_index(b.build(), 20));
+}
+
+}  // namespace
+}  // namespace tessera
