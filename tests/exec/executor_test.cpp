@@ -1,13 +1,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <thread>
 
+#include "runtime/child.h"
+#include "runtime/fake_backend.h"
 #include "support/expect_error.h"
+#include "tessera/base/log.h"
 #include "tessera/compile/compile.h"
 #include "tessera/exec/executor.h"
 #include "tessera/graph/build.h"
 #include "tessera/graph/scope.h"
+#include "tessera/runtime/compile_notice.h"
 #include "tessera/runtime/counters.h"
 #include "tessera/runtime/registry.h"
 
@@ -147,6 +152,40 @@ TEST(KernelCache, IsBoundedAndKeepsTheRecentlyUsed) {
   EXPECT_EQ(cache.size(), 2u);
   EXPECT_EQ(cache.get(device, call(1)), one);
   EXPECT_NE(kernel_key(call(1)), kernel_key(call(2)));
+}
+
+// Compiles as a device does whose kernels are not yet on disk.
+class CompilingBackend : public test::FakeBackend {
+ public:
+  CompilingBackend() : FakeBackend(1 << 20) {}
+  std::unique_ptr<Executable> compile(const KernelCall& call) override {
+    note_compilation("a card");
+    return FakeBackend::compile(call);
+  }
+};
+
+TEST(KernelCache, CountsTheNewKernelsOfAProgram) {
+  const Target& target = backend("cpu").target();
+  CompilingBackend device;
+  ExecContext context(device);
+  const Program program = compile_graph(example(), target);
+  EXPECT_EQ(context.kernels().count_new(program), 2);
+  const Executor first(compile_graph(example(), target), context);
+  EXPECT_EQ(context.kernels().count_new(program), 0);
+}
+
+// In a process of its own: a notice is given once in the life of one.
+TEST(Executor, ItsKernelsAreCountedInTheNotice) {
+  const auto work = [] {
+    ::setenv("TESSERA_CACHE_DIR", "", 1);
+    std::string said;
+    set_log_sink([&](LogLevel, std::string_view text) { said += text; });
+    CompilingBackend device;
+    ExecContext context(device);
+    const Executor executor(compile_graph(example(), backend("cpu").target()), context);
+    return said == "compiling up to 2 kernels for a card" ? 0 : 1;
+  };
+  EXPECT_EQ(wait_for_child(start_child(work)), 0);
 }
 
 }  // namespace

@@ -1,37 +1,17 @@
 #include "tessera/io/atomic_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <vector>
 
+#include "file_size_limit.h"
 #include "support/expect_error.h"
 #include "temp_folder.h"
 
 namespace tessera {
 namespace {
-
-// The disk of this process is full beyond `bytes` per file, for the life of this object.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    before_handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit = {bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, before_handler_);
-  }
-
- private:
-  rlimit before_ = {};
-  void (*before_handler_)(int) = SIG_DFL;
-};
 
 TEST(AtomicFile, CommitShowsAllThatWasWritten) {
   const TempFolder folder;

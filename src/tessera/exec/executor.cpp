@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/graph/scope.h"
+#include "tessera/runtime/compile_notice.h"
 
 namespace tessera {
 
@@ -46,6 +47,7 @@ Executor::Executor(Program program, ExecContext& context)
     : program_(std::move(program)), context_(context) {
   check_memory();
   const HostSpan span(Profile::Kind::compile, "prepare kernels");
+  const CompileBatch batch([this] { return context_.kernels().count_new(program_); });
   size_t most = 0;
   for (const Instruction& instruction : program_.instructions) {
     Step step;

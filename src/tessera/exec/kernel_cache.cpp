@@ -1,6 +1,8 @@
 #include "tessera/exec/kernel_cache.h"
 
+#include <algorithm>
 #include <bit>
+#include <unordered_set>
 
 namespace tessera {
 
@@ -43,6 +45,15 @@ std::shared_ptr<const Executable> KernelCache::get(Backend& backend, const Kerne
 size_t KernelCache::size() const {
   const std::lock_guard lock(mutex_);
   return entries_.size();
+}
+
+int64_t KernelCache::count_new(const Program& program) const {
+  std::unordered_set<std::string> keys;
+  for (const Instruction& instruction : program.instructions) {
+    keys.insert(kernel_key(instruction.call));
+  }
+  const std::lock_guard lock(mutex_);
+  return std::ranges::count_if(keys, [&](const auto& key) { return !index_.contains(key); });
 }
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "tessera/compile/program.h"
 #include "tessera/runtime/backend.h"
 
 namespace tessera {
@@ -20,6 +21,9 @@ class KernelCache {
   std::shared_ptr<const Executable> get(Backend& backend, const KernelCall& call);
 
   size_t size() const;
+
+  // How many different kernels of a program get() would have to compile now.
+  int64_t count_new(const Program& program) const;
 
  private:
   struct Entry {

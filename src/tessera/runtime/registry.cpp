@@ -30,6 +30,14 @@ template <class... Args>
        reason...);
 }
 
+std::string no_backend(DeviceKind kind) {
+  return cat("this build has no ", vendor_name(kind), " backend");
+}
+
+std::string absence(const BackendFactory& factory) {
+  return factory.count() > 0 ? "" : factory.why_absent();
+}
+
 }  // namespace
 
 void register_backend(DeviceKind kind, BackendFactory factory) {
@@ -44,6 +52,13 @@ std::vector<DeviceKind> backend_kinds() {
   std::vector<DeviceKind> kinds;
   for (const auto& [kind, entry] : r.entries) kinds.push_back(kind);
   return kinds;
+}
+
+std::string why_absent(DeviceKind kind) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  const auto found = r.entries.find(kind);
+  return found == r.entries.end() ? no_backend(kind) : absence(found->second.factory);
 }
 
 std::vector<Device> available_devices() {
@@ -61,11 +76,10 @@ Backend& backend(Device device) {
   const std::lock_guard lock(r.mutex);
   if (r.entries.empty()) fail("backend: none is registered: call tessera::init() first");
   const auto found = r.entries.find(device.kind);
-  if (found == r.entries.end()) {
-    fail_initialize(device, "this build has no ", vendor_name(device.kind), " backend");
-  }
+  if (found == r.entries.end()) fail_initialize(device, no_backend(device.kind));
   Entry& entry = found->second;
   const int count = entry.factory.count();
+  if (count == 0) fail_initialize(device, absence(entry.factory));
   if (device.index >= count) {
     fail_initialize(device, count, count == 1 ? " device" : " devices", " found");
   }
@@ -84,10 +98,12 @@ Device preferred_device() {
       fail("TESSERA_DEVICE: ", error.what());
     }
   }
-  for (const Device device : available_devices()) {
-    if (device.kind == DeviceKind::cuda) return device;
-  }
-  return DeviceKind::cpu;
+  // Other kinds are not asked: looking for OpenCL devices loads drivers, which takes long.
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  const auto cuda = r.entries.find(DeviceKind::cuda);
+  const bool has_cuda = cuda != r.entries.end() && cuda->second.factory.count() > 0;
+  return has_cuda ? DeviceKind::cuda : DeviceKind::cpu;
 }
 
 void call_kernel(Backend& backend, const KernelCall& call, std::span<const Buffer> operands) {

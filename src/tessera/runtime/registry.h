@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tessera/base/device.h"
@@ -14,6 +15,8 @@ namespace tessera {
 struct BackendFactory {
   std::function<int()> count;  // devices present
   std::function<std::unique_ptr<Backend>(int index)> make;
+  std::function<std::string()> why_absent =
+      nullptr;  // in one sentence; needed where count() may be 0
 };
 
 // A second registration of a kind is ignored, so that init() may be called again.
@@ -21,6 +24,9 @@ void register_backend(DeviceKind kind, BackendFactory factory);
 
 // The kinds registered, whether or not such a device is present.
 std::vector<DeviceKind> backend_kinds();
+
+// Why there is no device of this kind: "libOpenCL.so.1 not found". Empty where there is one.
+std::string why_absent(DeviceKind kind);
 
 // Every device of every registered kind.
 std::vector<Device> available_devices();
