@@ -1,12 +1,14 @@
 #include "tessera/tessera.h"
 
 #include "tessera/backend/cpu/cpu_backend.h"
+#include "tessera/backend/opencl/opencl_backend.h"
 #include "tessera/runtime/registry.h"
 
 namespace tessera {
 
 void init() {
   register_backend(DeviceKind::cpu, {[] { return 1; }, [](int) { return make_cpu_backend(); }});
+  register_backend(DeviceKind::opencl, {opencl_device_count, make_opencl_backend, opencl_absent});
 }
 
 const char* version() { return TESSERA_VERSION; }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace tessera {
 namespace {
@@ -104,6 +105,51 @@ TEST(CheckOp, TakesTheDTypesOfTheRow) {
   EXPECT_EQ(first_dtype(row_of(Op::logical_not)), std::vector{DType::boolean});
   EXPECT_EQ(dtypes_taken(row_of(Op::where)).size(), size_t(kDTypeCount));
   EXPECT_EQ(first_dtype(row_of(Op::where)), std::vector{DType::f32});
+}
+
+TEST(Trials, AllAreEveryDTypeCaseAndLayout) {
+  const Row& row = row_of(Op::logical_not);
+  const std::vector<Trial> trials = all_trials(row);
+  EXPECT_EQ(trials.size(), row.cases(DType::boolean).size() * size_t(kLayouts));
+  EXPECT_EQ(trials[kLayouts - 1].layout, kLayouts - 1);
+  EXPECT_EQ(all_trials(row_of(Op::iota)).size(),
+            dtypes_taken(row_of(Op::iota)).size() * row_of(Op::iota).cases(DType::f32).size())
+      << "without inputs there is one layout";
+}
+
+TEST(Trials, SomeAreTheLargestAndOneThatTurns) {
+  const Row& row = row_of(Op::add);
+  std::set<DType> dtypes;
+  std::set<int> layouts;
+  for (int64_t turn = 0; turn < 20; ++turn) {
+    const std::vector<Trial> trials = some_trials(row, {}, turn);
+    ASSERT_EQ(trials.size(), 2u);
+    EXPECT_EQ(trials[0].dtype, DType::f32);
+    EXPECT_EQ(trials[0].layout, 0);
+    EXPECT_EQ(trials[0].c.name, "(31, 37)");
+    dtypes.insert(trials[1].dtype);
+    layouts.insert(trials[1].layout);
+  }
+  EXPECT_EQ(dtypes.size(), dtypes_taken(row).size());
+  EXPECT_EQ(layouts.size(), size_t(kLayouts));
+}
+
+TEST(Trials, SomeAreSeveralWhereThereIsAKernel) {
+  Target target;
+  target.named_kernels = {"sort"};
+  const size_t with = some_trials(row_of(Op::sort), target, 3).size();
+  EXPECT_GT(with, 5u);
+  EXPECT_LE(with, 9u);
+  EXPECT_EQ(some_trials(row_of(Op::sort), {}, 3).size(), 2u);
+}
+
+TEST(Trials, SayWhichLayoutFailed) {
+  const Row& row = row_of(Op::neg);
+  OpCheck check{};
+  check_trial(
+      row, {row.cases(DType::f32)[3], DType::f32, 2},
+      [](std::span<const Value>) -> std::vector<Array> { throw Error("lost"); }, check);
+  EXPECT_EQ(check.failure, "f32 (7,) layout 2: lost");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "tessera/conformance/harness.h"
 #include "tessera/conformance/table.h"
+#include "tessera/kernel/kernel_call.h"
 
 namespace tessera {
 
@@ -40,7 +41,24 @@ using Evaluate = std::function<std::vector<Array>(std::span<const Value> outputs
 // By way of the compiler and the device.
 std::vector<Array> evaluate_on_device(std::span<const Value> outputs);
 
+// One application of a row's op: a case, a dtype it takes, and a layout of harness.h.
+struct Trial {
+  Case c;
+  DType dtype;
+  int layout = 0;
+};
+
+std::vector<Trial> all_trials(const Row& row);
+
+// A few, for devices that take long to compile a kernel: of the first dtype, contiguous, the
+// largest case, or up to eight where the device has a kernel for the op, which serves many; and one
+// trial in another dtype, case and layout, which follow from `turn`.
+std::vector<Trial> some_trials(const Row& row, const Target& target, int64_t turn);
+
 // What `evaluate` throws fails the op.
+void check_trial(const Row& row, const Trial& trial, const Evaluate& evaluate, OpCheck& check);
+
+// Every case of these dtypes, contiguous.
 OpCheck check_op(const Row& row, std::vector<DType> dtypes,
                  const Evaluate& evaluate = evaluate_on_device);
 

@@ -1,0 +1,105 @@
+#include "tessera/backend/opencl/kernels/generated_kernel.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tessera::opencl {
+
+namespace {
+
+constexpr int64_t kLargestGroup = 256;
+constexpr int64_t kGroupsPerUnit = 8;  // of a split kernel: a few times what runs at once
+constexpr int kAlignment = 16;
+
+Range range_of_groups(int64_t groups, int group) {
+  Range range;
+  range.group[0] = size_t(group);
+  range.groups[0] = size_t(groups);
+  return range;
+}
+
+// What indices must be in; empty where no load is indexed.
+std::string index_range(const KernelIR& ir) {
+  int64_t limit = -1;
+  bool one_limit = true;
+  for (const IrInst& inst : ir.insts) {
+    if (!inst.indexed) continue;
+    one_limit = one_limit && (limit == -1 || limit == inst.index_limit);
+    limit = inst.index_limit;
+  }
+  if (limit == -1) return "";
+  return one_limit ? cat("[0, ", limit, ")") : "of its axis";
+}
+
+}  // namespace
+
+GeneratedKernel::GeneratedKernel(Session& session, const KernelIR& ir)
+    : session_(session), ir_(ir), groups_wanted_(kGroupsPerUnit * session.info().compute_units) {
+  const std::string range = index_range(ir);
+  if (!range.empty()) check_ = session.make_check(ir.name, "an index is", range);
+  variant(promises(ir.extents[0], true));
+}
+
+GeneratedKernel::Promises GeneratedKernel::promises(int64_t extent0, bool aligned) const {
+  return {aligned, fits_narrow_index(ir_, extent0), split_count(ir_, extent0, groups_wanted_) > 1};
+}
+
+const GeneratedKernel::Variant& GeneratedKernel::variant(const Promises& p) const {
+  const std::lock_guard lock(mutex_);
+  auto& made = variants_[size_t(p.aligned) + 2 * size_t(p.narrow) + 4 * size_t(p.split)];
+  if (made == nullptr) made = compile(p);
+  return *made;
+}
+
+std::unique_ptr<GeneratedKernel::Variant> GeneratedKernel::compile(const Promises& p) const {
+  RenderOptions options;
+  options.operand_offsets = true;
+  options.alignment = p.aligned ? kAlignment : 1;
+  options.narrow_index = p.narrow;
+  options.split = p.split;
+  options.max_group_size =
+      int(std::bit_floor(uint64_t(std::min(kLargestGroup, session_.info().largest_group))));
+  auto made = std::make_unique<Variant>();
+  // A kernel that needs many registers may fit fewer work items than the device.
+  for (;; options.max_group_size /= 2) {
+    made->rendered = render(ir_, opencl_dialect(), options);
+    const RenderedKernel& rendered = made->rendered;
+    made->kernel = std::make_unique<Kernel>(session_, ir_.name, rendered.source, rendered.entry);
+    if (p.split) {
+      made->fold =
+          std::make_unique<Kernel>(session_, ir_.name, rendered.source, rendered.fold_entry);
+    }
+    if (options.max_group_size == 1 || made->kernel->largest_group() >= rendered.group_size) break;
+  }
+  return made;
+}
+
+void GeneratedKernel::launch(std::span<const BufferRef> operands, int64_t extent0,
+                             Stream stream) const {
+  const bool aligned = std::all_of(operands.begin(), operands.end(), [](const BufferRef& buffer) {
+    return buffer.offset % kAlignment == 0;
+  });
+  const Variant& v = variant(promises(extent0, aligned));
+  const RenderedKernel& rendered = v.rendered;
+  const int64_t splits = v.fold ? split_count(ir_, extent0, groups_wanted_) : 1;
+  const MemId scratch =
+      v.fold ? session_.workspace(stream, rendered.scratch_bytes(ir_, extent0, splits)) : nullptr;
+  auto run = [&](const Kernel& kernel, int64_t groups) {
+    Kernel::Launch launch(kernel, stream);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      launch.add(operand(operands[i], {ir_.operands[i].dtype, {}}));
+    }
+    launch.add(extent0);
+    launch.add(check_ ? check_->flag.get() : MemId(nullptr));
+    if (v.fold) {
+      launch.add(scratch);
+      launch.add(splits);
+    }
+    launch.run(range_of_groups(groups, rendered.group_size));
+  };
+  run(*v.kernel, rendered.group_count(ir_, extent0, splits));
+  if (v.fold) run(*v.fold, rendered.fold_group_count(ir_, extent0));
+  if (check_) session_.watch(stream, check_);
+}
+
+}  // namespace tessera::opencl

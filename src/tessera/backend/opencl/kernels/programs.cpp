@@ -1,0 +1,116 @@
+#include "tessera/backend/opencl/kernels/programs.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "tessera/base/error.h"
+#include "tessera/runtime/binary_cache.h"
+#include "tessera/runtime/compile_notice.h"
+
+namespace tessera::opencl {
+
+namespace {
+
+std::string options_of(const DeviceInfo& info) {
+  // -w: some compilers print their warnings.
+  return cat("-w -cl-std=CL1.2",
+             info.divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+}
+
+std::string build_log(ProgramId program, DeviceId device) {
+  size_t size = 0;
+  api().get_program_build_info(program, device, kBuildLog, 0, nullptr, &size);
+  std::string log(size, ' ');
+  api().get_program_build_info(program, device, kBuildLog, size, log.data(), nullptr);
+  return log;
+}
+
+// The first line that speaks of an error, or else the first one.
+std::string first_error(const std::string& log) {
+  const size_t word = log.find("error");
+  const size_t newline = word == std::string::npos ? std::string::npos : log.rfind('\n', word);
+  const size_t begin = newline == std::string::npos ? 0 : newline + 1;
+  return log.substr(begin, log.find_first_of(std::string("\n\0", 2), begin) - begin);
+}
+
+std::string keep_source(const std::string& op, const std::string& source) {
+  std::string file = "tessera_";
+  for (const char c : op.substr(0, 40))
+    file += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
+  const std::string path =
+      (folder / cat(file, "_", std::hash<std::string>()(source), ".cl")).string();
+  std::ofstream out(path, std::ios::binary);
+  out << source;
+  return out.flush() ? path : cat(path, " (which could not be written)");
+}
+
+}  // namespace
+
+Programs::Programs(ContextId context, const DeviceInfo& info, std::string name)
+    : context_(context), info_(info), name_(std::move(name)), options_(options_of(info)) {}
+
+Program Programs::compile(const std::string& op, const std::string& source) const {
+  const char* text = source.c_str();
+  const size_t length = source.size();
+  Status status = kSuccess;
+  Program program(api().create_program_with_source(context_, 1, &text, &length, &status));
+  expect_success(status, "creating a program");
+  status = api().build_program(program.get(), 1, &info_.id, options_.c_str(), nullptr, nullptr);
+  if (status != kSuccess) {
+    fail(op, ": the kernel does not compile on ", name_, " (", describe(info_),
+         "): ", first_error(build_log(program.get(), info_.id)), "; its source is kept in ",
+         keep_source(op, source));
+  }
+  return program;
+}
+
+// Null where the driver refuses the binary.
+Program Programs::load(const std::string& binary) const {
+  const size_t size = binary.size();
+  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+  Status status = kSuccess, loaded = kSuccess;
+  Program program(
+      api().create_program_with_binary(context_, 1, &info_.id, &size, &bytes, &loaded, &status));
+  if (status != kSuccess || loaded != kSuccess) return nullptr;
+  status = api().build_program(program.get(), 1, &info_.id, options_.c_str(), nullptr, nullptr);
+  return status == kSuccess ? std::move(program) : nullptr;
+}
+
+Program Programs::build(const std::string& op, const std::string& source) const {
+  const std::string device = cat(info_.name, ", driver ", info_.driver);
+  const BinaryKey key = {source, options_, info_.version, device};
+  if (const std::optional<std::string> binary = binary_cache().find(key)) {
+    if (Program program = load(*binary)) return program;
+    binary_cache().drop(key, "the driver refuses it");
+  }
+  note_compilation(cat(name_, " (", info_.name, ")"));
+  Program program = compile(op, source);
+  size_t size = 0;
+  api().get_program_info(program.get(), kBinarySizes, sizeof size, &size, nullptr);
+  std::string binary(size, 0);
+  char* data = binary.data();
+  if (size > 0 &&
+      api().get_program_info(program.get(), kBinaries, sizeof data, &data, nullptr) == kSuccess) {
+    binary_cache().store(key, binary);
+  }
+  return program;
+}
+
+std::shared_ptr<const Program> Programs::get(const std::string& op, const std::string& source) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = by_source_.find(source); found != by_source_.end()) {
+      if (auto program = found->second.lock()) return program;
+    }
+  }
+  // Built without the lock: it may take long. Two threads may build the same program once each.
+  auto program = std::make_shared<const Program>(build(op, source));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(by_source_, [](const auto& entry) { return entry.second.expired(); });
+  by_source_[source] = program;
+  return program;
+}
+
+}  // namespace tessera::opencl
