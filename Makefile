@@ -15,7 +15,7 @@ MIN_COVERAGE ?= 90
 SOURCES = $(shell find src tests examples bench -name '*.cpp' -o -name '*.h' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-release test-asan test-tsan test-aarch64 coverage setup format tidy clean help
+.PHONY: run test test-release test-asan test-tsan test-aarch64 coverage setup setup-tests format tidy clean help
 
 run: setup
 	@$(CONFIGURE) release --log-level=WARNING
@@ -26,7 +26,7 @@ run: setup
 # said again at the end, where it is looked for.
 test: SHELL := bash
 test: .SHELLFLAGS := -o pipefail -c
-test: setup
+test: setup-tests
 	@mkdir -p build; failed=; \
 	for stage in release asan tsan; do \
 	  echo "=== make test: $$stage"; \
@@ -40,7 +40,7 @@ test: setup
 	if [ -n "$$failed" ]; then echo "=== make test: FAILED:$$failed"; exit 1; fi; \
 	echo "=== make test: passed: release, asan (address + undefined), tsan (threads)"
 
-test-release test-asan test-tsan: test-%: setup
+test-release test-asan test-tsan: test-%: setup-tests
 	@$(CONFIGURE) $* -DTESSERA_WERROR=ON --log-level=WARNING
 	@$(BUILD) $*
 	@$(TEST) $*
@@ -53,7 +53,7 @@ test-aarch64:
 	@$(TEST) aarch64
 
 # The counts of an earlier run would be added to. A failed test ends it only after the report.
-coverage: setup
+coverage: setup-tests
 	@$(CONFIGURE) coverage --log-level=WARNING
 	@$(BUILD) coverage
 	@find build/coverage -name '*.gcda' -delete
@@ -62,6 +62,9 @@ coverage: setup
 
 setup:
 	@tools/setup
+
+setup-tests:
+	@tools/setup --tests
 
 format:
 	clang-format -i $(SOURCES)

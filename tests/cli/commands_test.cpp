@@ -69,6 +69,11 @@ TEST_P(CommandTable, HasHelp) {
 }
 
 TEST_P(CommandTable, ExamplesWork) {
+  const TempFolder scratch;
+  Environment environment = {"TESSERA_QUIET=1"};
+  if (GetParam()->name == "cache") {  // not the user's
+    environment.push_back("TESSERA_CACHE_DIR=" + scratch.path().native());
+  }
   for (const std::string_view example : GetParam()->examples) {
     SCOPED_TRACE(example);
     Words words = split(example);
@@ -76,7 +81,7 @@ TEST_P(CommandTable, ExamplesWork) {
     EXPECT_EQ(words[0], "tessera");
     EXPECT_EQ(words[1], GetParam()->name);
     words.erase(words.begin());
-    const CommandResult result = run_command(words);
+    const CommandResult result = run_command(words, environment);
     EXPECT_EQ(result.status, 0) << result.out;
     EXPECT_NE(result.out, "");
     EXPECT_EQ(result.err, "");

@@ -25,6 +25,15 @@ TEST(Console, ProgressNeedsATerminal) {
   EXPECT_FALSE(shows_progress(true, ""));
 }
 
+TEST(Console, ShowsWarningsAndUnlessQuietNotices) {
+  EXPECT_EQ(log_line(LogLevel::warning, "text", nullptr), "tessera: warning: text\n");
+  EXPECT_EQ(log_line(LogLevel::warning, "text", "1"), "tessera: warning: text\n");
+  EXPECT_EQ(log_line(LogLevel::info, "text", nullptr), "tessera: text\n");
+  EXPECT_EQ(log_line(LogLevel::info, "text", ""), "tessera: text\n");
+  EXPECT_EQ(log_line(LogLevel::info, "text", "1"), "");
+  EXPECT_EQ(log_line(LogLevel::debug, "text", nullptr), "");
+}
+
 TEST(Console, ColoursText) {
   std::ostringstream out, err;
   Console console{out, err};

@@ -27,6 +27,8 @@ struct Command {
 };
 
 extern const Command kBench;     // bench.cpp
+extern const Command kCache;     // cache.cpp
+extern const Command kDevices;   // devices.cpp
 extern const Command kExplain;   // explain.cpp
 extern const Command kSelftest;  // selftest.cpp
 

@@ -12,7 +12,7 @@ namespace tessera::cli {
 
 namespace {
 
-constexpr const Command* kCommands[] = {&kBench, &kExplain, &kSelftest};
+constexpr const Command* kCommands[] = {&kBench, &kCache, &kDevices, &kExplain, &kSelftest};
 
 // Behind every command.
 constexpr Option kCommon[] = {

@@ -6,8 +6,6 @@
 #include <iostream>
 #include <string>
 
-#include "tessera/base/error.h"
-
 namespace tessera::cli {
 
 bool shows_progress(bool is_terminal, const char* term) {
@@ -18,6 +16,12 @@ bool shows_progress(bool is_terminal, const char* term) {
 // An empty NO_COLOR counts as unset: no-color.org.
 bool shows_colors(bool is_terminal, const char* term, const char* no_color) {
   return shows_progress(is_terminal, term) && (no_color == nullptr || *no_color == '\0');
+}
+
+std::string log_line(LogLevel level, std::string_view text, const char* quiet) {
+  if (level == LogLevel::warning) return cat("tessera: warning: ", text, "\n");
+  const bool shown = level == LogLevel::info && (quiet == nullptr || *quiet == '\0');
+  return shown ? cat("tessera: ", text, "\n") : "";
 }
 
 Console process_console() {

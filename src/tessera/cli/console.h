@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "tessera/base/log.h"
+
 namespace tessera::cli {
 
 enum class Color { red, green };
@@ -43,5 +45,9 @@ class Progress {
 // NO_COLOR and TERM; null: unset.
 bool shows_progress(bool is_terminal, const char* term);
 bool shows_colors(bool is_terminal, const char* term, const char* no_color);
+
+// What standard error shows of a message of the library; empty: nothing. `quiet` is the
+// environment's TESSERA_QUIET, which leaves warnings alone; null or empty: unset.
+std::string log_line(LogLevel level, std::string_view text, const char* quiet);
 
 }  // namespace tessera::cli

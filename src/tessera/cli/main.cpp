@@ -1,6 +1,7 @@
 // The tessera command: what belongs to the process, around cli::run.
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -11,8 +12,7 @@
 namespace {
 
 void write_log(tessera::LogLevel level, std::string_view text) {
-  if (level != tessera::LogLevel::warning) return;
-  std::cerr << tessera::cat("tessera: warning: ", text, "\n");
+  std::cerr << tessera::cli::log_line(level, text, std::getenv("TESSERA_QUIET"));
 }
 
 }  // namespace
