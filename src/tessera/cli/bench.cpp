@@ -24,7 +24,7 @@ namespace {
 using bench::Results;
 
 constexpr Option kOptions[] = {
-    {"--device", "LIST", "devices with a column, such as cpu,cuda:0 (default: all there are)"},
+    {"--device", "LIST", "devices with a column, such as cpu,opencl:0 (default: all but OpenCL's)"},
     {"--json", "FILE", "write the results as a JSON document; -: to standard output, no tables"},
     {"--html", "FILE", "write a page with charts that needs no network"},
     {"--quick", "", "few samples, and without the lines that take long"},
@@ -70,7 +70,9 @@ void add_device(const std::string& name, std::vector<Device>& devices) {
 std::vector<Device> choose_devices(const Arguments& arguments) {
   std::vector<Device> devices;
   if (!arguments.has("--device")) {
+    // An OpenCL device may be this very CPU, many times slower: only where it is asked for.
     devices = available_devices();
+    std::erase_if(devices, [](Device device) { return device.kind == DeviceKind::opencl; });
   } else {
     const std::string list = arguments.value("--device", "");
     for (size_t start = 0; start <= list.size();) {
