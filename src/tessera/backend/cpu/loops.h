@@ -95,9 +95,11 @@ struct RowLoops {
   // Writes mean and 1 / sqrt(variance + epsilon), then y.
   void (*layer_norm)(int64_t n, void* y, void* mean, void* rstd, const void* x, const void* gamma,
                      const void* beta, double epsilon);
-  // Writes dx and adds to dgamma and dbeta.
+  // Writes dx and adds to dgamma and dbeta. `streams`: dx past the caches, aligned to 64;
+  // stream_fence follows.
   void (*layer_norm_backward)(int64_t n, void* dx, void* dgamma, void* dbeta, const void* g,
-                              const void* x, const void* gamma, const void* mean, const void* rstd);
+                              const void* x, const void* gamma, const void* mean, const void* rstd,
+                              bool streams);
 };
 
 // How a value in memory becomes one in a register and back.

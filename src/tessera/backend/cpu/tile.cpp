@@ -127,16 +127,18 @@ void bind_links(const Workspace& work, const Step& step, Arguments& arguments, B
   }
 }
 
-// What this tile writes at its end, and what the next one reads at its start.
-void look_ahead(const Workspace& work, const Tile& tile, Chain& chain) {
+// What this tile writes after this chain, and what the next one reads at its start. What the chain
+// writes itself is under way already: of that, the next tile's, unless it goes past the caches.
+void look_ahead(const Workspace& work, const Step& step, const Tile& tile, Chain& chain) {
   Tile next = tile;
   next.row0 += tile.rows;
   const bool last = next.row0 + next.rows > work.domain->outer_count;
   for (const int i : work.plan->ahead) {
     const Access& access = work.plan->accesses[size_t(i)];
     const bool writes = work.plan->ir.operands[size_t(access.operand)].is_output;
-    if (last && !writes) continue;
-    const char* at = find_in_place(work, access, writes ? tile : next);
+    const bool later = writes && i != step.direct;
+    if ((last && !later) || (writes && work.streams)) continue;
+    const char* at = find_in_place(work, access, later ? tile : next);
     if (at != nullptr) chain.ahead[chain.ahead_count++] = at;
   }
 }
@@ -179,7 +181,7 @@ void run_chain(const Workspace& work, const Step& step, const Tile& tile) {
   bind_links(work, step, arguments, bound);
   Chain& chain = bound.chain;
   bind_result(work, step, tile, arguments.by_rows(), chain);
-  if (step.looks_ahead) look_ahead(work, tile, chain);
+  if (step.looks_ahead) look_ahead(work, step, tile, chain);
   if (!arguments.by_rows()) return step.chain(tile.count(), chain);
   for (int64_t i = 0; i < tile.slow(); ++i) {
     step.chain(tile.fast(), chain);

@@ -1,6 +1,7 @@
 #include "tessera/backend/cpu/tiling.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tessera::cpu {
 
@@ -92,14 +93,20 @@ Tiling choose_tiling(const Plan& plan, const Domain& domain) {
   return t;
 }
 
+bool outgrows_caches(int64_t bytes) { return bytes > kCache; }
+
 bool outgrows_caches(const Plan& plan, const Domain& domain) {
-  const int64_t points = domain.outer_count * domain.inner_count;
-  for (const Phase& phase : plan.chunked.phases) {
-    for (const Step& step : phase.points) {
-      if (step.direct >= 0) return points * step.size > kCache;
+  std::vector<int64_t> bytes(plan.ir.operands.size(), 0);
+  for (const Access& access : plan.accesses) {
+    if (access.operand < 0) continue;
+    int64_t elements = 1;
+    for (int d = 0; d < domain.rank; ++d) {
+      if (access.strides[d] != 0) elements *= domain.extents[d];
     }
+    int64_t& most = bytes[size_t(access.operand)];
+    most = std::max(most, elements * access.memory_size);
   }
-  return false;
+  return outgrows_caches(std::accumulate(bytes.begin(), bytes.end(), int64_t{0}));
 }
 
 }  // namespace tessera::cpu

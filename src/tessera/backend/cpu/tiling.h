@@ -17,7 +17,9 @@ Domain make_domain(const Plan& plan, int64_t extent0);
 
 Tiling choose_tiling(const Plan& plan, const Domain& domain);
 
-// Whether the results are so many that none would still be in a cache when somebody reads them.
+// Whether a kernel touches so many bytes that its results would hardly be in a cache when somebody
+// reads them, and had better leave it to the operands.
+bool outgrows_caches(int64_t bytes);
 bool outgrows_caches(const Plan& plan, const Domain& domain);
 
 }  // namespace tessera::cpu

@@ -8,6 +8,7 @@
 #include "tessera/backend/cpu/kernels/named_kernel.h"
 #include "tessera/backend/cpu/kernels/rows.h"
 #include "tessera/backend/cpu/scratch.h"
+#include "tessera/backend/cpu/tiling.h"
 #include "tessera/base/thread_pool.h"
 
 namespace tessera::cpu {
@@ -120,15 +121,26 @@ class LayerNormBackward : public LayerNorm {
     const char *mean = address(call_, at, 3), *rstd = address(call_, at, 4);
     char* dx = address(call_, at, 5);
     char* own = scratch(Scratch::tile, 3 * room_bytes_);
+    const bool past = streams(at);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t at_row = row * row_bytes_, statistic = row * codec_.compute_size();
       const char* g_row = codec_.read(g + at_row, own, columns());
       const char* x_row = codec_.read(x + at_row, own + room_bytes_, columns());
       char* to = target(dx, row, own + 2 * room_bytes_);
       codec_.loops().layer_norm_backward(columns(), to, part, part + room_bytes_, g_row, x_row,
-                                         gamma, mean + statistic, rstd + statistic);
+                                         gamma, mean + statistic, rstd + statistic, past);
       write(dx, row, to);
     }
+    if (past) loops().stream_fence();
+  }
+
+  // Whether dx goes past the caches, and can.
+  bool streams(std::span<char* const> at) const {
+    const char* dx = address(call_, at, 5);
+    const bool whole_lines =
+        row_bytes_ % 64 == 0 && reinterpret_cast<uintptr_t>(dx) % 64 == 0 && !codec_.converts();
+    const bool own = dx != address(call_, at, 0) && dx != address(call_, at, 1);
+    return dx != nullptr && whole_lines && own && outgrows_caches(3 * shape_.rows * row_bytes_);
   }
 
   void add(char* total, const char* part) const {

@@ -142,13 +142,13 @@ struct Sums {
   T one, x;  // of g · gamma, and of that times the normalised x
 };
 
-template <class T>
+template <class T, bool kSoon>
 TESSERA_INLINE Sums<T> sum_gradient(const NormGradient<T>& row, int64_t n, const T* soon) {
   constexpr int64_t kLanes = Wide<T>::kLanes, kAccumulators = 4;
   V<T> one[kAccumulators] = {}, x[kAccumulators] = {};
   int64_t i = 0;
   auto add = [&](int64_t k, int64_t at) {
-    __builtin_prefetch(soon + at, 1, 2);
+    if (kSoon) __builtin_prefetch(soon + at, 1, 2);
     const V<T> scaled = row.scaled_wide(at);
     one[k] += scaled;
     x[k] += scaled * row.normal_wide(at);
@@ -166,16 +166,17 @@ TESSERA_INLINE Sums<T> sum_gradient(const NormGradient<T>& row, int64_t n, const
           fold_lanes<Sum, T>((x[0] + x[1]) + (x[2] + x[3])) + rest.x};
 }
 
-template <class T>
-void layer_norm_backward_row(int64_t n, void* dx, void* dgamma, void* dbeta, const void* g,
-                             const void* x, const void* gamma, const void* mean, const void* rstd) {
+template <class T, bool kStreams>
+TESSERA_INLINE void norm_gradient(int64_t n, void* dx, void* dgamma, void* dbeta, const void* g,
+                                  const void* x, const void* gamma, const void* mean,
+                                  const void* rstd) {
   T* dxp = static_cast<T*>(dx);
   T* dgp = static_cast<T*>(dgamma);
   T* dbp = static_cast<T*>(dbeta);
   const NormGradient<T> row{static_cast<const T*>(g), static_cast<const T*>(x),
                             static_cast<const T*>(gamma), *static_cast<const T*>(mean),
                             *static_cast<const T*>(rstd)};
-  const Sums<T> sums = sum_gradient(row, n, dxp);
+  const Sums<T> sums = sum_gradient<T, !kStreams>(row, n, dxp);
   const T along_one = sums.one / T(n), along_x = sums.x / T(n);
   int64_t i = 0;
   for (; i + Wide<T>::kLanes <= n; i += Wide<T>::kLanes) {
@@ -184,7 +185,8 @@ void layer_norm_backward_row(int64_t n, void* dx, void* dgamma, void* dbeta, con
     const V<T> normal = row.normal_wide(i), gi = load_wide(row.g + i);
     store_wide(dgp + i, load_wide(dgp + i) + gi * normal);
     store_wide(dbp + i, load_wide(dbp + i) + gi);
-    store_wide(dxp + i, row.rstd * (row.scaled_wide(i) - along_one - normal * along_x));
+    const V<T> result = row.rstd * (row.scaled_wide(i) - along_one - normal * along_x);
+    kStreams ? stream_wide(dxp + i, result) : store_wide(dxp + i, result);
   }
   for (; i < n; ++i) {
     const T normal = row.normal(i);
@@ -192,6 +194,14 @@ void layer_norm_backward_row(int64_t n, void* dx, void* dgamma, void* dbeta, con
     dbp[i] += row.g[i];
     dxp[i] = row.rstd * (row.scaled(i) - along_one - normal * along_x);
   }
+}
+
+template <class T>
+void layer_norm_backward_row(int64_t n, void* dx, void* dgamma, void* dbeta, const void* g,
+                             const void* x, const void* gamma, const void* mean, const void* rstd,
+                             bool streams) {
+  streams ? norm_gradient<T, true>(n, dx, dgamma, dbeta, g, x, gamma, mean, rstd)
+          : norm_gradient<T, false>(n, dx, dgamma, dbeta, g, x, gamma, mean, rstd);
 }
 
 constexpr void fill_rows(LoopTable& table) {
