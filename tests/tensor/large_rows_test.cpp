@@ -27,9 +27,8 @@ void expect_parts_equal_whole(const Function& function) {
 }
 
 TEST(LargeRows, GradientOfSoftmax) {
-  expect_parts_equal_whole([](const Tensor& x, const Tensor& g) {
-    return grad(sum(softmax(x) * g), x);
-  });
+  expect_parts_equal_whole(
+      [](const Tensor& x, const Tensor& g) { return grad(sum(softmax(x) * g), x); });
 }
 
 TEST(LargeRows, GradientOfLayerNorm) {
