@@ -1,4 +1,6 @@
 // Tensors on an OpenCL device: the same numbers as on the CPU, by training, drawing, moving.
+#include <cmath>
+#include <functional>
 #include <thread>
 
 #include "backend_opencl/opencl_test.h"
@@ -33,6 +35,62 @@ TEST_F(OpenClTensor, DrawsTheNumbersOfTheCpu) {
     return std::tuple(uniform, integers, order);
   };
   EXPECT_EQ(draw(kOpenCl), draw(DeviceKind::cpu));
+}
+
+void expect_equal_to_cpu(const std::function<Tensor()>& make, double tolerance) {
+  set_default_device(DeviceKind::cpu);
+  const std::vector<double> expected = cast(make(), DType::f64).to_vector<double>();
+  set_default_device(kOpenCl);
+  const std::vector<double> got = cast(make(), DType::f64).to_vector<double>();
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_NEAR(got[i], expected[i], tolerance * std::max(1.0, std::abs(expected[i]))) << i;
+  }
+}
+
+// One row, which several loops walk, with and without points left over.
+TEST_F(OpenClTensor, VectorsAreRowsToo) {
+  for (const int64_t n : {1, 6, 1000, 9001}) {
+    const auto x = [n] { return sin(arange(n, DType::f32)) * 3.f; };
+    expect_equal_to_cpu([&] { return softmax(x(), 0); }, 1e-6);
+    expect_equal_to_cpu([&] { return logsumexp(x()); }, 1e-6);
+    expect_equal_to_cpu([&] { return x() - mean(x() * x()); }, 1e-5);
+  }
+}
+
+TEST_F(OpenClTensor, FoldsOfDrawnNumbers) {
+  for (const Shape& shape : {Shape{33, 3}, Shape{50, 37}, Shape{7, 100}}) {
+    expect_equal_to_cpu([&] { return sum(Random(7).uniform(shape), {0}); }, 1e-5);
+    expect_equal_to_cpu([&] { return sum(Random(7).normal(shape), {0}); }, 1e-4);
+    expect_equal_to_cpu([&] { return sum(Random(7).uniform(shape), {1}); }, 1e-5);
+  }
+}
+
+// docs/dtypes.md: the nearest end of the range, and 0 for NaN.
+TEST_F(OpenClTensor, CastsStayInRange) {
+  const std::vector<float> values = {300.7f, -1.5f, 3e9f,  -3e9f, 1e20f,    -1e20f,  NAN,
+                                     -0.5f,  2.9f,  -2.9f, 255.f, INFINITY, -128.9f, 127.9f};
+  for (const DType to : {DType::i8, DType::i32, DType::i64, DType::u8, DType::u32}) {
+    for (const DType from : {DType::f32, DType::f64, DType::bf16}) {
+      SCOPED_TRACE(cat(name(from), " to ", name(to)));
+      expect_equal_to_cpu(
+          [&] { return cast(cast(tensor(values, {int64_t(values.size())}), from), to); }, 0);
+    }
+  }
+}
+
+// A transposed column is as contiguous as the row it was: the result takes its place.
+TEST_F(OpenClTensor, UpdatesInPlaceThroughUnitAxes) {
+  const auto x = [] { return transpose(matmul(ones({1, 3}), ones({3, 5})), 0, 1); };
+  const auto index = [] { return tensor<int64_t>({0, 0, 0, 0, 0}, {5, 1}); };
+  const auto source = [] { return tensor<float>({1, 2, 3, 4, 5}, {5, 1}); };
+  expect_equal_to_cpu([&] { return scatter(x(), index(), source(), 1) + 1.f; }, 0);
+  expect_equal_to_cpu([&] { return scatter_add(x(), index(), source(), 1) + 1.f; }, 0);
+  expect_equal_to_cpu(
+      [&] {
+        return dynamic_update_slice(x(), ones({2, 1}), scalar(int64_t(1)), 0) + 1.f;
+      },
+      0);
 }
 
 // An MLP with layer_norm, dropout and an embedding, trained for some steps.

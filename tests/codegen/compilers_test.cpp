@@ -29,6 +29,7 @@ std::vector<KernelIR> zoo_kernels() {
     kernels.push_back(softmax_kernel(DType::bf16, 4, cols));
     kernels.back().name = cat("softmax_", cols);
   }
+  kernels.push_back(vector_softmax_kernel(DType::f32));
   return kernels;
 }
 

@@ -122,6 +122,15 @@ KernelIR softmax_kernel(DType dtype, int64_t rows, int64_t cols) {
   return b.build();
 }
 
+KernelIR vector_softmax_kernel(DType dtype) {
+  IrBuilder b("max sub exp sum div", {1000}, 0);
+  const int x = b.in(dtype), y = b.out(dtype);
+  const int v = b.load(x, {1});
+  const int e = b.scalar(ScalarOp::exp, {b.scalar(ScalarOp::sub, {v, b.reduce(ReduceOp::max, v)})});
+  b.store(y, {1}, b.scalar(ScalarOp::div, {e, b.reduce(ReduceOp::sum, e)}));
+  return b.build();
+}
+
 AllOps all_ops_kernel(DType dtype) {
   AllOps all;
   IrBuilder b(cat("all_ops_", dtype), {9}, 0);

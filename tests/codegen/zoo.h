@@ -12,6 +12,7 @@ std::vector<KernelIR> golden_kernels();
 
 // y = exp(x - max) / sum(exp(x - max)) over the last axis of (rows, cols), and m = max.
 KernelIR softmax_kernel(DType dtype, int64_t rows, int64_t cols);
+KernelIR vector_softmax_kernel(DType dtype);  // one row, of run-time length, walked three times
 
 // y = sqrt(Σ x²) over all of (n,).
 KernelIR norm_kernel(DType dtype);

@@ -74,6 +74,15 @@ TEST(CachingAllocator, ReleaseCachedGivesBack) {
   EXPECT_EQ(allocator.stats().cached, 0);
 }
 
+TEST(CachingAllocator, AllGiveBackAtOnce) {
+  FakeBackend backend(1 << 20);
+  CachingAllocator a(backend), b(backend);
+  { const Buffer kept = a.allocate(1000), also = b.allocate(2000); }
+  EXPECT_GT(a.stats().cached, 0);
+  release_cached_memory();
+  EXPECT_EQ(a.stats().cached + b.stats().cached, 0);
+}
+
 TEST(CachingAllocator, BuffersMayOutliveIt) {
   FakeBackend backend(1 << 20);
   {

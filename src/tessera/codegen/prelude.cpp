@@ -1,5 +1,6 @@
 #include "tessera/codegen/prelude.h"
 
+#include <cmath>
 #include <vector>
 
 #include "tessera/codegen/plan.h"
@@ -51,12 +52,14 @@ constexpr std::string_view kF32ToBf16 =
     "  return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);\n"
     "}\n";
 
-// Philox4x32-10 with the lanes and offsets of base/philox.h.
+// Philox4x32-10 with the lanes and offsets of base/philox.h. Unrolled, not for speed alone:
+// PoCL 3.1 loses turns of a loop around it that not all lanes take part in.
 constexpr std::string_view kUniform =
     "$fn f32 t_uniform(i64 index, i64 key, i64 offset) {\n"
     "  const u64 counter = (u64)offset + ((u64)index >> 2);\n"
     "  u32 c0 = (u32)counter, c1 = (u32)(counter >> 32), c2 = 0, c3 = 0;\n"
     "  u32 k0 = (u32)key, k1 = (u32)((u64)key >> 32);\n"
+    "  #pragma unroll\n"
     "  for (i32 turn = 0; turn < 10; ++turn) {\n"
     "    const u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;\n"
     "    c0 = (u32)(p1 >> 32) ^ c1 ^ k0;\n"
@@ -179,6 +182,24 @@ void add_vectors(std::vector<Part>& parts, const Dialect& dialect) {
   }
 }
 
+// Casts of floats stay in range, and NaN becomes 0; C leaves both undefined. The bounds are powers
+// of two, which floats hold exactly.
+void add_casts(std::vector<Part>& parts) {
+  for (const DType from : {DType::f32, DType::f64}) {
+    for (const DType to : {DType::i8, DType::i32, DType::i64, DType::u8, DType::u32}) {
+      const int bits = 8 * size_of(to) - (info(to).is_signed ? 1 : 0);
+      const double end = std::ldexp(1.0, bits), start = info(to).is_signed ? -end : 0;
+      const auto number = [from](double x) { return literal(from, scalar_bits(from, x)); };
+      const std::string name = cast_function(from, to);
+      parts.push_back(
+          {name + "(", cat("$fn ", register_type(to), " ", name, "(", register_type(from),
+                           " x) {\n  if (x != x) return 0;\n  if (x <= ", number(start),
+                           ") return ", lowest_literal(to), ";\n  return x >= ", number(end), " ? ",
+                           highest_literal(to), " : (", register_type(to), ")x;\n}\n")});
+    }
+  }
+}
+
 // In the order of use: a part may call those before it. Macros serve where C has no overloads.
 std::vector<Part> parts_of(const Dialect& dialect) {
   std::vector<Part> parts = {
@@ -199,6 +220,7 @@ std::vector<Part> parts_of(const Dialect& dialect) {
   };
   add_vectors(parts, dialect);
   add_typed_parts(parts);
+  add_casts(parts);
   return parts;
 }
 

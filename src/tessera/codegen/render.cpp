@@ -139,6 +139,9 @@ class Renderer {
     if (body.find("cols") != std::string::npos) {
       text += cat("  const idx cols = ", body_.addressing().count("col"), ";\n");
     }
+    if (body.find("whole") != std::string::npos) {
+      text += cat("  const idx whole = cols - cols % ", plan_.width, ";\n");
+    }
     text += cat("  const i32 lane = ", dialect_.lane, ";\n");
     // A row's parts are neighbours, or its neighbours are other rows.
     const bool columns = plan_.spread == Spread::columns;
@@ -219,9 +222,8 @@ class Renderer {
     const std::string times = cat(" * ", plan_.width);
     const std::string wide_step = is_part ? step + times : cat(plan_.parts * plan_.width);
     if (!plan_.has_tail) return walk(first + times, wide_step, "cols", plan_.width);
-    return cat("    const idx whole = cols - cols % ", plan_.width, ";\n",
-               walk(first + times, wide_step, "whole", plan_.width),
-               walk("whole + " + first, step, "cols", 1));
+    return walk(first + times, wide_step, "whole", plan_.width) +
+           walk("whole + " + first, step, "cols", 1);
   }
 
   const KernelIR& ir_;

@@ -156,8 +156,12 @@ std::string scalar_expression(ScalarOp op, DType dtype, std::string_view a, std:
   return wrapping.empty() ? result : cat("(", register_type(dtype), ")(", result, ")");
 }
 
+std::string cast_function(DType from, DType to) { return cat("t_", name(from), "_to_", name(to)); }
+
 std::string cast_expression(DType from, DType round_to, const std::string& value) {
   if (round_to == DType::boolean) return cat(value, " != 0");
+  const bool truncates = is_float(from) && !is_float(round_to);
+  if (truncates) return cat(cast_function(compute_type(from), round_to), "(", value, ")");
   const std::string_view type = register_type(round_to);
   const std::string converted = type == register_type(from) ? value : cat("(", type, ")", value);
   return is_half(round_to) ? from_storage(round_to, to_storage(round_to, converted)) : converted;

@@ -36,6 +36,9 @@ std::string highest_literal(DType dtype);
 std::string scalar_expression(ScalarOp op, DType dtype, std::string_view a, std::string_view b = "",
                               std::string_view c = "");
 
+// The prelude's function that casts a float, f32 or f64, to an integer type.
+std::string cast_function(DType from, DType to);
+
 // `value`, a register of `from`, as a register of compute_type(round_to), rounded to round_to.
 std::string cast_expression(DType from, DType round_to, const std::string& value);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/graph/scope.h"
+#include "tessera/runtime/caching_allocator.h"
 #include "tessera/runtime/compile_notice.h"
 
 namespace tessera {
@@ -82,7 +83,12 @@ void Executor::check_memory() const {
 void Executor::ensure_arena() {
   if (context_.arena_ && context_.arena_->bytes >= program_.arena_bytes) return;
   context_.arena_.reset();
-  context_.arena_ = context_.backend().allocate(program_.arena_bytes);
+  try {
+    context_.arena_ = context_.backend().allocate(program_.arena_bytes);
+  } catch (const Error&) {
+    release_cached_memory();
+    context_.arena_ = context_.backend().allocate(program_.arena_bytes);
+  }
 }
 
 void Executor::run(std::span<const Buffer> externals, std::span<const Buffer> outputs,

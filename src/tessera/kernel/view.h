@@ -19,6 +19,9 @@ struct View {
 View contiguous_view(const Shape& shape);
 bool is_contiguous(const View& view);  // row-major from offset 0; extents of 1 may have any stride
 
+// Whether two views of one buffer have the same elements at the same positions.
+bool same_elements(const View& a, const View& b);
+
 // The lowest and one past the highest element index the view touches; {0, 0} when it is empty.
 struct ViewSpan {
   int64_t begin = 0, end = 0;

@@ -57,6 +57,20 @@ struct CachingAllocator::State {
   AllocatorStats stats;
 };
 
+namespace {
+
+// Of all allocators; those that are gone leave a null behind.
+struct Caches {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<void>> states;
+};
+Caches& caches() {
+  static Caches* instance = new Caches;  // outlives whatever still allocates at exit
+  return *instance;
+}
+
+}  // namespace
+
 int64_t size_class(int64_t bytes) {
   TESSERA_ASSERT(bytes >= 0);
   if (bytes > kLargest) return bytes;
@@ -66,7 +80,22 @@ int64_t size_class(int64_t bytes) {
   return (padded + step - 1) / step * step;
 }
 
-CachingAllocator::CachingAllocator(Backend& backend) : state_(std::make_shared<State>(backend)) {}
+CachingAllocator::CachingAllocator(Backend& backend) : state_(std::make_shared<State>(backend)) {
+  const std::lock_guard lock(caches().mutex);
+  std::erase_if(caches().states, [](const auto& state) { return state.expired(); });
+  caches().states.push_back(state_);
+}
+
+void release_cached_memory() {
+  std::vector<std::shared_ptr<void>> alive;
+  {
+    const std::lock_guard lock(caches().mutex);
+    for (const auto& state : caches().states) alive.push_back(state.lock());
+  }
+  for (const auto& state : alive) {
+    if (state) std::static_pointer_cast<CachingAllocator::State>(state)->release_cached();
+  }
+}
 
 Buffer CachingAllocator::allocate(int64_t bytes) {
   const int64_t size = size_class(bytes);

@@ -30,9 +30,14 @@ class CachingAllocator {
   AllocatorStats stats() const;
 
  private:
+  friend void release_cached_memory();
   struct State;
   std::shared_ptr<State> state_;
 };
+
+// Gives what any allocator has cached back to its backend: for memory that is asked of a backend
+// itself, and refused.
+void release_cached_memory();
 
 // The size class of a request: multiples of 64 up to 512, then eighths of powers of two.
 int64_t size_class(int64_t bytes);

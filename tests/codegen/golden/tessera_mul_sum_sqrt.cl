@@ -19,13 +19,13 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_mul_sum_s
   __local f32 shared_f32[256];
   const idx rows = 1;
   const idx cols = extent0;
+  const idx whole = cols - cols % 4;
   const i32 lane = (i32)get_local_id(0);
   const i32 part = lane;
   const idx split = (idx)get_group_id(0) % (idx)splits;
   const idx stride = (idx)get_num_groups(0) / (idx)splits;
   for (idx row = (idx)get_group_id(0) / (idx)splits; row < rows; row += stride) {
     f32 sum_2 = 0.0f;
-    const idx whole = cols - cols % 4;
     for (idx col = (split * 256 + part) * 4; col < whole; col += (idx)splits * 256 * 4) {
       const f32x4 wide_0 = *(__global const f32x4*)(in0 + col);
       #pragma unroll

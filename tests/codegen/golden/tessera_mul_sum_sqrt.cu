@@ -20,13 +20,13 @@ extern "C" __global__ void __launch_bounds__(256) tessera_mul_sum_sqrt(
   __shared__ f32 shared_f32[8];
   const idx rows = 1;
   const idx cols = extent0;
+  const idx whole = cols - cols % 4;
   const i32 lane = (i32)threadIdx.x;
   const i32 part = lane;
   const idx split = (idx)blockIdx.x % (idx)splits;
   const idx stride = (idx)gridDim.x / (idx)splits;
   for (idx row = (idx)blockIdx.x / (idx)splits; row < rows; row += stride) {
     f32 sum_2 = 0.0f;
-    const idx whole = cols - cols % 4;
     for (idx col = (split * 256 + part) * 4; col < whole; col += (idx)splits * 256 * 4) {
       const f32x4 wide_0 = *(const f32x4*)(in0 + col);
       #pragma unroll

@@ -11,6 +11,7 @@ static inline f32 t_uniform(i64 index, i64 key, i64 offset) {
   const u64 counter = (u64)offset + ((u64)index >> 2);
   u32 c0 = (u32)counter, c1 = (u32)(counter >> 32), c2 = 0, c3 = 0;
   u32 k0 = (u32)key, k1 = (u32)((u64)key >> 32);
+  #pragma unroll
   for (i32 turn = 0; turn < 10; ++turn) {
     const u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;
     c0 = (u32)(p1 >> 32) ^ c1 ^ k0;

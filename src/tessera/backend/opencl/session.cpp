@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/runtime/caching_allocator.h"
+
 namespace tessera::opencl {
 
 namespace {
@@ -81,7 +83,12 @@ MemId Session::workspace(Stream stream, int64_t bytes) {
   if (here.workspace_bytes < bytes) {
     allocated_ -= std::exchange(here.workspace_bytes, 0);
     here.workspace.reset();  // kernels that are still queued keep what they use
-    here.workspace = allocate(bytes);
+    try {
+      here.workspace = allocate(bytes);
+    } catch (const Error&) {
+      release_cached_memory();
+      here.workspace = allocate(bytes);
+    }
     here.workspace_bytes = bytes;
   }
   return here.workspace.get();

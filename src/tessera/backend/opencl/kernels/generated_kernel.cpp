@@ -69,7 +69,9 @@ std::unique_ptr<GeneratedKernel::Variant> GeneratedKernel::compile(const Promise
       made->fold =
           std::make_unique<Kernel>(session_, ir_.name, rendered.source, rendered.fold_entry);
     }
-    if (options.max_group_size == 1 || made->kernel->largest_group() >= rendered.group_size) break;
+    const bool fits = made->kernel->largest_group() >= rendered.group_size &&
+                      (!made->fold || made->fold->largest_group() >= rendered.group_size);
+    if (options.max_group_size == 1 || fits) break;
   }
   return made;
 }

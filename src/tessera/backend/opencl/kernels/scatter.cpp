@@ -94,7 +94,7 @@ class Scatter : public OpenClExecutable {
                 0};
     }
     const bool in_place = o[0].mem == target.mem && o[0].start == target.start &&
-                          call_.operands[0].view == target_.view;
+                          same_elements(call_.operands[0].view, target_.view);
     if (!in_place) into_.run(o[0], target, stream);
     put(o[1], o[2], target, stream);
     if (out_of_) out_of_->run(target, o[3], stream);

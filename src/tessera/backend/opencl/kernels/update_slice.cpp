@@ -53,7 +53,7 @@ class UpdateSlice : public OpenClExecutable {
     for (size_t i = 0; i < 4; ++i) o[i] = operand(at[i], call_.operands[i]);
     const View &x = call_.operands[0].view, &u = call_.operands[1].view,
                &y = call_.operands[3].view;
-    const bool in_place = o[0].mem == o[3].mem && o[0].start == o[3].start && x == y;
+    const bool in_place = o[0].mem == o[3].mem && o[0].start == o[3].start && same_elements(x, y);
     if (!in_place) whole_.run(o[0], o[3], stream);
     kernel_(stream, range_of(numel(u.shape), group_), o[1], o[2], o[3], numel(u.shape),
             axes_of(u.shape, 1), axes_of(u.strides, 0), axes_of(y.strides, 0), step_, limit_,
