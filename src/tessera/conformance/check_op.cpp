@@ -50,7 +50,7 @@ std::vector<Trial> some_trials(const Row& row, const Target& target, int64_t tur
   const std::vector<Case> first = row.cases(dtypes[0]);
   std::vector<Trial> trials;
   if (target.has(info(row.op).kernel)) {
-    constexpr size_t kMost = 8;
+    constexpr size_t kMost = 4;
     const size_t step = (first.size() + kMost - 1) / kMost;
     for (size_t i = 0; i < first.size(); i += step) trials.push_back({first[i], dtypes[0], 0});
   } else {
