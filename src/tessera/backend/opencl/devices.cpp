@@ -131,12 +131,13 @@ int sub_devices_asked(const char* asked) {
 }
 
 const Devices& devices() {
-  static const Devices instance = [] {
+  // Never destroyed: parts of a device are the process's until it ends.
+  static const Devices& instance = *new Devices([] {
     const char* f64 = std::getenv("TESSERA_OPENCL_F64");
     const bool use_f64 = f64 == nullptr || std::string_view(f64) != "0";
     return find_devices(library(), sub_devices_asked(std::getenv("TESSERA_OPENCL_SUBDEVICES")),
                         use_f64);
-  }();
+  }());
   return instance;
 }
 
