@@ -12,6 +12,7 @@
 #include "tessera/exec/executor.h"
 #include "tessera/graph/build.h"
 #include "tessera/graph/scope.h"
+#include "tessera/runtime/caching_allocator.h"
 #include "tessera/runtime/compile_notice.h"
 #include "tessera/runtime/counters.h"
 #include "tessera/runtime/registry.h"
@@ -97,6 +98,23 @@ TEST(Executor, ThreadsShareAContext) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// What an allocator keeps for later gives way to a program's temporaries.
+TEST(Executor, TheCacheGivesWayToTheArena) {
+  constexpr int64_t kRoom = 4096;
+  test::FakeBackend device(kRoom);
+  CachingAllocator allocator(device);
+  ExecContext context(device);
+  Executor executor(compile_graph(example(), backend("cpu").target()), context);
+  ASSERT_GT(executor.program().arena_bytes, 0);
+  const Buffer x{device.allocate(16), 0, 16}, y{device.allocate(16), 0, 16};
+  allocator.allocate(kRoom - device.used - 512);  // and dropped at once
+  const int64_t rest = kRoom - device.used;
+  const Buffer held{device.allocate(rest), 0, rest};
+  executor.run(std::span(&x, 1), std::span(&y, 1));
+  EXPECT_EQ(allocator.stats().cached, 0);
+  EXPECT_EQ(device.used, 32 + rest + executor.program().arena_bytes);
 }
 
 TEST(ExecutorError, DataErrorsNameKernelAndScope) {

@@ -3,7 +3,7 @@
 // A row is walked several times. While one walk computes, the memory of the next is fetched: where
 // the results will go, and the row behind this one (of the last row, that is memory nobody reads).
 
-// e^x for x <= 0, within 1.5 ulp: one multiplication less than exp, which is most of a softmax.
+// e^x for x <= 0, within 2 ulp: one multiplication less than exp, which is most of a softmax.
 TESSERA_INLINE float exp_below(float x) {
   int32_t n;
   const float r = reduce_ln2(x < -104.f ? -104.f : x, n);
