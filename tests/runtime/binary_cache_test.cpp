@@ -68,6 +68,33 @@ TEST(BinaryCache, FindsWhatWasStoredInThisProcessOrAnother) {
   EXPECT_EQ(listener.heard.size(), 0u);
 }
 
+// Without turns, all of them would compile.
+TEST(BinaryCache, OneOfManyProcessesCompiles) {
+  const TempFolder folder;
+  const std::string log = (folder.path() / "compiled").native();
+  const auto work = [&] {
+    BinaryCache cache((folder.path() / "cache").native(), kPlenty);
+    const Descriptor turn = cache.wait_turn(kKey);
+    if (cache.find(kKey)) return 0;
+    const Descriptor out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666));
+    ::usleep(50'000);  // it takes its time
+    if (::write(out.get(), "x", 1) != 1) return 1;
+    cache.store(kKey, "binary");
+    return 0;
+  };
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; ++i) children.push_back(start_child(work));
+  for (const pid_t child : children) EXPECT_EQ(wait_for_child(child), 0);
+  EXPECT_EQ(fs::file_size(log), 1u);
+}
+
+TEST(BinaryCache, NobodyWaitsForATurnAtNoFolder) {
+  BinaryCache off("", kPlenty);
+  EXPECT_FALSE(off.wait_turn(kKey).valid());
+  BinaryCache nowhere("/proc/none/cache", kPlenty);
+  EXPECT_FALSE(nowhere.wait_turn(kKey).valid());
+}
+
 TEST(BinaryCache, EveryPartOfTheKeyCounts) {
   const TempFolder folder;
   BinaryCache cache(folder.path().native(), kPlenty);

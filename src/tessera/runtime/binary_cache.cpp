@@ -1,6 +1,7 @@
 #include "tessera/runtime/binary_cache.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -198,6 +199,18 @@ BinaryCache::BinaryCache(std::string folder, int64_t max_bytes) : state_(new Sta
 BinaryCache::~BinaryCache() = default;
 
 const std::string& BinaryCache::folder() const { return state_->folder; }
+
+Descriptor BinaryCache::wait_turn(const BinaryKey& key) {
+  if (state_->folder.empty()) return Descriptor(-1);
+  std::error_code ignored;
+  fs::create_directories(state_->folder, ignored);
+  // Sixteen files for all keys: they stay behind.
+  const fs::path path = fs::path(state_->folder) / cat("lock-", to_hex(digest_of(key)).front());
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  while (file.valid() && ::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  return file;
+}
 
 std::optional<std::string> BinaryCache::find(const BinaryKey& key) {
   if (state_->folder.empty()) return std::nullopt;

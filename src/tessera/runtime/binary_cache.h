@@ -1,5 +1,5 @@
 // Compiled kernels on disk, so that a program compiles them once and not in every run. Of use to
-// backends whose kernels are compiled at run time: find(), else note_compilation() of
+// backends whose kernels are compiled at run time: wait_turn(), find(), else note_compilation() of
 // compile_notice.h, compile, and store().
 //
 // One file per binary, named by a hash of all that it depends on; docs/formats/binary_cache.md
@@ -14,6 +14,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "tessera/io/descriptor.h"
 
 namespace tessera {
 
@@ -41,6 +43,11 @@ class BinaryCache {
   ~BinaryCache();
 
   const std::string& folder() const;
+
+  // Until the result goes, other threads and processes that use this folder wait for their turn at
+  // an equal key: one of them compiles, the others find. Some drivers fail, too, where two
+  // processes build one source at a time. Not waited for where the folder cannot be written.
+  [[nodiscard]] Descriptor wait_turn(const BinaryKey& key);
 
   // The binary stored under an equal key; it counts as used now. A file that is not what was stored
   // is removed.

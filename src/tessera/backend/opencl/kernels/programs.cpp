@@ -81,6 +81,7 @@ Program Programs::load(const std::string& binary) const {
 Program Programs::build(const std::string& op, const std::string& source) const {
   const std::string device = cat(info_.name, ", driver ", info_.driver);
   const BinaryKey key = {source, options_, info_.version, device};
+  const Descriptor turn = binary_cache().wait_turn(key);
   if (const std::optional<std::string> binary = binary_cache().find(key)) {
     if (Program program = load(*binary)) return program;
     binary_cache().drop(key, "the driver refuses it");
@@ -105,7 +106,7 @@ std::shared_ptr<const Program> Programs::get(const std::string& op, const std::s
       if (auto program = found->second.lock()) return program;
     }
   }
-  // Built without the lock: it may take long. Two threads may build the same program once each.
+  // Built without the lock: it may take long. Another thread may have built the same meanwhile.
   auto program = std::make_shared<const Program>(build(op, source));
   const std::lock_guard lock(mutex_);
   std::erase_if(by_source_, [](const auto& entry) { return entry.second.expired(); });
