@@ -300,16 +300,16 @@ TEST_F(OpenClBackendTest, SaysWhatDoesNotFitAKernel) {
   const opencl::Kernel kernel(session, "op", source, "one");
   const opencl::Mem mem = session.allocate(64);
   EXPECT_NE(error_text([&] {
-              kernel(Stream{}, {}, mem.get(), 1);
+              kernel(Stream{}, gpu::Range{}, mem.get(), 1);
             }).find("op: argument 1 does not fit its kernel: error "),
             std::string::npos);
-  opencl::Range large;
+  gpu::Range large;
   large.group[0] = size_t(1) << 30;
   EXPECT_NE(error_text([&] {
               kernel(Stream{}, large, mem.get());
             }).find("op: opencl:0 cannot run its kernel: error "),
             std::string::npos);
-  opencl::Range none;
+  gpu::Range none;
   none.groups[0] = 0;
   kernel(Stream{}, none, mem.get());
   session.finish(Stream{});

@@ -233,7 +233,7 @@ TEST_F(OpenClTensor, GivesDenseProductsToClBlast) {
   EXPECT_FALSE(opencl::dense_product(product_of(square, stepped, square)));
   const View small = contiguous_view({4, 4});
   EXPECT_FALSE(opencl::dense_product(product_of(small, small, small)));
-  opencl::Operand nothing[3];
+  gpu::Operand nothing[3];
   EXPECT_NE(error_text([&] {
               opencl::multiply_dense(*dense, nothing, nullptr);
             }).find("matmul: CLBlast failed with status "),

@@ -28,6 +28,16 @@ const Dialect& cuda_dialect() {
       .warp = 32,
       .shuffle_down = "__shfl_down_sync($mask, $value, $step, $width)",
       .shuffle_first = "__shfl_sync($mask, $value, 0, $width)",
+      .words =
+          "#define KERNEL extern \"C\" __global__ void\n"
+          "#define KERNEL_OF(size) extern \"C\" __global__ void __launch_bounds__(size)\n"
+          "#define DEVICE static __device__ inline\n"
+          "#define GLOBAL\n#define SHARED __shared__\n#define SHARED_PTR\n"
+          "#define BARRIER __syncthreads()\n"
+          "#define GROUP blockIdx.x\n#define LANE threadIdx.x\n"
+          "#define POINT ((i64)blockIdx.x * blockDim.x + threadIdx.x)\n"
+          "#define clamp(x, low, high) min(max((x), (low)), (high))\n"
+          "#ifndef INFINITY\n#define INFINITY __uint_as_float(0x7f800000u)\n#endif\n",
   };
   return kCuda;
 }
@@ -52,6 +62,15 @@ const Dialect& opencl_dialect() {
       .group_index = "(idx)get_group_id(0)",
       .group_count = "(idx)get_num_groups(0)",
       .lane = "(i32)get_local_id(0)",
+      .words =
+          "#define KERNEL __kernel void\n"
+          "#define KERNEL_OF(size) __kernel __attribute__((reqd_work_group_size(size, 1, 1))) "
+          "void\n"
+          "#define DEVICE static inline\n"
+          "#define GLOBAL __global\n#define SHARED __local\n#define SHARED_PTR __local\n"
+          "#define BARRIER barrier(CLK_LOCAL_MEM_FENCE)\n"
+          "#define GROUP get_group_id(0)\n#define LANE get_local_id(0)\n"
+          "#define POINT ((i64)get_global_id(0))\n",
   };
   return kOpenCl;
 }

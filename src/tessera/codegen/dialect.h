@@ -29,6 +29,10 @@ struct Dialect {
   // names the lanes that take part.
   int warp = 0;
   std::string_view shuffle_down = "", shuffle_first = "";
+  // Macros that kernels written by hand for every dialect use: KERNEL and KERNEL_OF(group size)
+  // begin an entry, DEVICE a function; GLOBAL and SHARED_PTR qualify pointers, SHARED arrays of a
+  // group; BARRIER; GROUP, LANE, POINT: the group, the lane in it, the lane in the launch.
+  std::string_view words = "";
 };
 
 const Dialect& cuda_dialect();

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "tessera/backend/opencl/kernels/generated_kernel.h"
-#include "tessera/backend/opencl/kernels/named_kernel.h"
+#include "tessera/backend/gpu/generated_kernel.h"
+#include "tessera/backend/gpu/named_kernel.h"
+#include "tessera/backend/opencl/kernels/clblast.h"
 #include "tessera/base/device.h"
 #include "tessera/runtime/counters.h"
 
@@ -19,7 +20,10 @@ Target describe_target(const DeviceInfo& info, const std::string& name) {
   target.description = describe(info);
   target.memory_bytes = info.memory_bytes;
   target.alignment = info.alignment;
-  for (const NamedKernelRow& row : named_kernels()) target.named_kernels.emplace_back(row.name);
+  for (const gpu::NamedKernelRow& row : gpu::named_kernels()) {
+    target.named_kernels.emplace_back(row.name);
+  }
+  target.named_kernels.emplace_back("custom");
   return target;
 }
 
@@ -70,11 +74,7 @@ class OpenClBackend : public Backend {
   }
 
   void copy(BufferRef to, BufferRef from, int64_t bytes, Stream stream) override {
-    if (bytes <= 0) return;
-    const Status status =
-        api().enqueue_copy_buffer(session_.queue(stream), mem(from), mem(to), size_t(from.offset),
-                                  size_t(to.offset), size_t(bytes), 0, nullptr, nullptr);
-    expect_success(status, "a copy");
+    if (bytes > 0) session_.copy(to, from, bytes, stream);
   }
 
   std::unique_ptr<Executable> compile(const KernelCall& call) override {
@@ -83,14 +83,16 @@ class OpenClBackend : public Backend {
       fail(call.ir ? call.ir->name : call.kernel, ": f64 is not available on ", session_.name(),
            " (", target_.description, "): cast to f32, or compute on another device");
     }
-    if (call.ir) return std::make_unique<GeneratedKernel>(session_, *call.ir);
-    return make_named_kernel(session_, call);
+    if (call.ir) return std::make_unique<gpu::GeneratedKernel>(session_, *call.ir);
+    if (call.kernel == "custom") return make_custom(session_, call);
+    if (auto product = make_clblast(session_, call)) return product;
+    return gpu::make_named_kernel(session_, call);
   }
 
   void launch(const Executable& executable, std::span<const BufferRef> operands, int64_t extent0,
               Stream stream) override {
     counters().launches.fetch_add(1, std::memory_order_relaxed);
-    static_cast<const OpenClExecutable&>(executable).launch(operands, extent0, stream);
+    static_cast<const gpu::GpuExecutable&>(executable).launch(operands, extent0, stream);
   }
 
   void synchronize(Stream stream) override { session_.finish(stream); }

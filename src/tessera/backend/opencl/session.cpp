@@ -2,15 +2,18 @@
 
 #include <algorithm>
 
+#include "tessera/backend/opencl/kernels/kernel.h"
 #include "tessera/runtime/caching_allocator.h"
 
 namespace tessera::opencl {
 
 namespace {
 
-void clear_flag(QueueId queue, const IndexCheck& check) {
+MemId mem(void* handle) { return static_cast<MemId>(handle); }
+
+void clear_flag(QueueId queue, const gpu::IndexCheck& check) {
   const int32_t clear = 0;
-  expect_success(api().enqueue_write_buffer(queue, check.flag.get(), kTrue, 0, sizeof clear, &clear,
+  expect_success(api().enqueue_write_buffer(queue, mem(check.flag), kTrue, 0, sizeof clear, &clear,
                                             0, nullptr, nullptr),
                  "clearing a flag");
 }
@@ -26,9 +29,10 @@ ContextId make_context(DeviceId device) {
 
 Session::Session(const DeviceInfo& info, std::string name)
     : info_(info),
-      name_(std::move(name)),
+      device_{std::move(name),    &opencl_dialect(), false,
+              info.compute_units, info.local_bytes,  info.largest_group},
       context_(make_context(info.id)),
-      programs_(context_, info, name_) {}
+      programs_(context_, info, device_.name) {}
 
 Session::~Session() {
   for (const auto& [index, lane] : lanes_) {
@@ -70,7 +74,7 @@ Mem Session::allocate(int64_t bytes) {
   }
   if (is_out_of_memory(status)) {
     const int64_t free = std::max<int64_t>(0, info_.memory_bytes - allocated_);
-    fail(name_, ": out of memory: asked for ", bytes, " bytes; ", free, " of ", info_.memory_bytes,
+    fail(name(), ": out of memory: asked for ", bytes, " bytes; ", free, " of ", info_.memory_bytes,
          " are free, and one buffer may have ", info_.largest_buffer);
   }
   expect_success(status, "creating a buffer");
@@ -78,7 +82,19 @@ Mem Session::allocate(int64_t bytes) {
   return mem;
 }
 
-MemId Session::workspace(Stream stream, int64_t bytes) {
+std::unique_ptr<gpu::Kernel> Session::build(const std::string& op, const std::string& source,
+                                            const std::string& entry) {
+  return std::make_unique<Kernel>(*this, op, source, entry);
+}
+
+void Session::copy(BufferRef to, BufferRef from, int64_t bytes, Stream stream) {
+  expect_success(api().enqueue_copy_buffer(queue(stream), mem(from.handle), mem(to.handle),
+                                           size_t(from.offset), size_t(to.offset), size_t(bytes), 0,
+                                           nullptr, nullptr),
+                 "a copy");
+}
+
+void* Session::workspace(Stream stream, int64_t bytes) {
   Lane& here = lane(stream);
   if (here.workspace_bytes < bytes) {
     allocated_ -= std::exchange(here.workspace_bytes, 0);
@@ -94,15 +110,19 @@ MemId Session::workspace(Stream stream, int64_t bytes) {
   return here.workspace.get();
 }
 
-std::shared_ptr<const IndexCheck> Session::make_check(std::string op, std::string what,
-                                                      std::string range) {
-  auto check = std::make_shared<IndexCheck>(
-      IndexCheck{allocate(sizeof(int32_t)), std::move(op), std::move(what), std::move(range)});
+std::shared_ptr<const gpu::IndexCheck> Session::make_check(std::string op, std::string what,
+                                                           std::string range) {
+  auto check = std::make_shared<IndexCheck>();
+  check->mem = allocate(sizeof(int32_t));
+  check->flag = check->mem.get();
+  check->op = std::move(op);
+  check->what = std::move(what);
+  check->range = std::move(range);
   clear_flag(queue({}), *check);
   return check;
 }
 
-void Session::watch(Stream stream, const std::shared_ptr<const IndexCheck>& check) {
+void Session::watch(Stream stream, const std::shared_ptr<const gpu::IndexCheck>& check) {
   auto& checks = lane(stream).checks;
   const std::lock_guard lock(mutex_);
   if (std::find(checks.begin(), checks.end(), check) == checks.end()) checks.push_back(check);
@@ -115,10 +135,10 @@ void Session::finish(Stream stream) {
   std::unique_lock lock(mutex_);
   const auto checks = std::exchange(here.checks, {});
   lock.unlock();
-  const IndexCheck* first = nullptr;
+  const gpu::IndexCheck* first = nullptr;
   for (const auto& check : checks) {
     int32_t raised = 0;
-    expect_success(api().enqueue_read_buffer(queue, check->flag.get(), kTrue, 0, sizeof raised,
+    expect_success(api().enqueue_read_buffer(queue, mem(check->flag), kTrue, 0, sizeof raised,
                                              &raised, 0, nullptr, nullptr),
                    "reading a flag");
     if (raised == 0) continue;

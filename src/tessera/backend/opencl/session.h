@@ -8,28 +8,27 @@
 #include <string>
 #include <vector>
 
+#include "tessera/backend/gpu/session.h"
 #include "tessera/backend/opencl/devices.h"
 #include "tessera/backend/opencl/kernels/programs.h"
-#include "tessera/runtime/backend.h"
 
 namespace tessera::opencl {
 
-// A flag that a kernel raises when it meets an index out of range, and what that means.
-struct IndexCheck {
-  Mem flag;                     // i32, 0
-  std::string op, what, range;  // "gather", "an index is", "[0, 5)"
+struct IndexCheck : gpu::IndexCheck {
+  Mem mem;  // the flag's
 };
 
 // Thread safe, as backends are.
-class Session {
+class Session : public gpu::Session {
  public:
   Session(const DeviceInfo& info, std::string name);  // "opencl:0"
-  ~Session();
+  ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   const DeviceInfo& info() const { return info_; }
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return device_.name; }
+  const gpu::DeviceTraits& device() const override { return device_; }
 
   QueueId queue(Stream stream) { return lane(stream).queue; }
 
@@ -38,14 +37,15 @@ class Session {
   Mem allocate(int64_t bytes);
   void count_release(int64_t bytes) { allocated_ -= bytes; }
 
-  // Room for what a kernel leaves for its next part; the next call for the stream may take it.
-  MemId workspace(Stream stream, int64_t bytes);
+  std::unique_ptr<gpu::Kernel> build(const std::string& op, const std::string& source,
+                                     const std::string& entry) override;
+  void* workspace(Stream stream, int64_t bytes) override;
+  void copy(BufferRef to, BufferRef from, int64_t bytes, Stream stream) override;
+  std::shared_ptr<const gpu::IndexCheck> make_check(std::string op, std::string what,
+                                                    std::string range) override;
+  void watch(Stream stream, const std::shared_ptr<const gpu::IndexCheck>& check) override;
 
   Programs& programs() { return programs_; }
-
-  std::shared_ptr<const IndexCheck> make_check(std::string op, std::string what, std::string range);
-  // The stream's next finish() looks at the check.
-  void watch(Stream stream, const std::shared_ptr<const IndexCheck>& check);
 
   // Waits until the stream is empty. Throws when a kernel met an index out of range.
   void finish(Stream stream);
@@ -55,13 +55,13 @@ class Session {
     QueueId queue = nullptr;
     Mem workspace;
     int64_t workspace_bytes = 0;
-    std::vector<std::shared_ptr<const IndexCheck>> checks;  // in the order of launches
+    std::vector<std::shared_ptr<const gpu::IndexCheck>> checks;  // in the order of launches
   };
 
   Lane& lane(Stream stream);  // stays where it is; calls on one stream are ordered by the caller
 
   const DeviceInfo info_;
-  const std::string name_;
+  const gpu::DeviceTraits device_;
   const ContextId context_;
   Programs programs_;
   std::atomic<int64_t> allocated_{0};

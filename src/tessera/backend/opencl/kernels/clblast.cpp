@@ -49,17 +49,42 @@ std::optional<int64_t> step_of(const View& view, bool& transposed) {
   return std::nullopt;
 }
 
+MemId mem(const gpu::Operand& operand) { return static_cast<MemId>(operand.mem); }
+
 template <class T>
-int multiply(Gemm<T>* gemm, const DenseProduct& p, const Operand* at, QueueId queue) {
+int multiply(Gemm<T>* gemm, const DenseProduct& p, const gpu::Operand* at, QueueId queue) {
   constexpr int kRowMajor = 101, kPlain = 111, kTransposed = 112;
   return gemm(kRowMajor, p.a_transposed ? kTransposed : kPlain,
               p.b_transposed ? kTransposed : kPlain, size_t(p.m), size_t(p.n), size_t(p.k), 1,
-              at[0].mem, size_t(at[0].start), size_t(p.a_step), at[1].mem, size_t(at[1].start),
-              size_t(p.b_step), 0, at[2].mem, size_t(at[2].start), size_t(p.c_step), &queue,
+              mem(at[0]), size_t(at[0].start), size_t(p.a_step), mem(at[1]), size_t(at[1].start),
+              size_t(p.b_step), 0, mem(at[2]), size_t(at[2].start), size_t(p.c_step), &queue,
               nullptr);
 }
 
+class Product : public gpu::GpuExecutable {
+ public:
+  Product(Session& session, const KernelCall& call, const DenseProduct& product)
+      : session_(session), call_(call), product_(product) {}
+
+  void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
+    gpu::Operand operands[3];
+    for (size_t i = 0; i < 3; ++i) operands[i] = gpu::operand(at[i], call_.operands[i]);
+    multiply_dense(product_, operands, session_.queue(stream));
+  }
+
+ private:
+  Session& session_;
+  const KernelCall call_;
+  const DenseProduct product_;
+};
+
 }  // namespace
+
+std::unique_ptr<gpu::GpuExecutable> make_clblast(Session& session, const KernelCall& call) {
+  if (call.kernel != "matmul" || call.operands.size() != 3) return nullptr;
+  const std::optional<DenseProduct> product = dense_product(call);
+  return product ? std::make_unique<Product>(session, call, *product) : nullptr;
+}
 
 std::optional<DenseProduct> dense_product(const KernelCall& call) {
   const View &a = call.operands[0].view, &b = call.operands[1].view, &c = call.operands[2].view;
@@ -86,7 +111,7 @@ std::optional<DenseProduct> dense_product(const KernelCall& call) {
   return p;
 }
 
-void multiply_dense(const DenseProduct& product, const Operand operands[3], QueueId queue) {
+void multiply_dense(const DenseProduct& product, const gpu::Operand operands[3], QueueId queue) {
   const int status = product.dtype == DType::f32
                          ? multiply(clblast().f32, product, operands, queue)
                          : multiply(clblast().f64, product, operands, queue);

@@ -19,6 +19,9 @@ struct DenseProduct {
 std::optional<DenseProduct> dense_product(const KernelCall& call);
 
 // Queues it: a, b, c.
-void multiply_dense(const DenseProduct& product, const Operand operands[3], QueueId queue);
+void multiply_dense(const DenseProduct& product, const gpu::Operand operands[3], QueueId queue);
+
+// Null where dense_product() gives nothing or the call is no product.
+std::unique_ptr<gpu::GpuExecutable> make_clblast(Session& session, const KernelCall& call);
 
 }  // namespace tessera::opencl

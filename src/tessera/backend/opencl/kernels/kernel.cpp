@@ -2,13 +2,6 @@
 
 namespace tessera::opencl {
 
-Operand operand(BufferRef buffer, const OperandView& view) {
-  const int64_t size = size_of(view.dtype);
-  TESSERA_ASSERT(buffer.offset % size == 0);
-  if (buffer.handle == nullptr) return {};
-  return {static_cast<MemId>(buffer.handle), buffer.offset / size + view.view.offset};
-}
-
 Kernel::Kernel(Session& session, std::string op, const std::string& source,
                const std::string& entry)
     : session_(session), op_(std::move(op)), program_(session.programs().get(op_, source)) {
@@ -28,34 +21,37 @@ int64_t Kernel::largest_group() const {
   return int64_t(size);
 }
 
-void Kernel::Launch::set(const void* value, size_t bytes) {
-  const Status status = api().set_kernel_arg(kernel_.handle_.get(), count_, bytes, value);
-  if (status != kSuccess) {
-    fail(kernel_.op_, ": argument ", count_, " does not fit its kernel: ", to_text(status));
+void Kernel::launch(Stream stream, const gpu::Range& range, const gpu::Arguments& arguments) const {
+  for (int i = 0; i < 3; ++i) {
+    if (range.group[i] * range.groups[i] == 0) return;
   }
-  ++count_;
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Status status =
+        api().set_kernel_arg(handle_.get(), uint32_t(i), arguments.bytes(i), arguments.at(i));
+    if (status != kSuccess) {
+      fail(op_, ": argument ", i, " does not fit its kernel: ", to_text(status));
+    }
+  }
+  enqueue(stream, range);
 }
 
-void Kernel::Launch::run(const Range& range) {
+void Kernel::enqueue(Stream stream, const gpu::Range& range) const {
   size_t items[3];
-  for (int i = 0; i < 3; ++i) {
-    items[i] = range.group[i] * range.groups[i];
-    if (items[i] == 0) return;
-  }
-  Session& session = kernel_.session_;
-  const QueueId queue = session.queue(stream_);
-  auto enqueue = [&] {
-    return api().enqueue_nd_range_kernel(queue, kernel_.handle_.get(), 3, nullptr, items,
-                                         range.group, 0, nullptr, nullptr);
+  for (int i = 0; i < 3; ++i) items[i] = range.group[i] * range.groups[i];
+  const QueueId queue = session_.queue(stream);
+  auto run = [&] {
+    return api().enqueue_nd_range_kernel(queue, handle_.get(), 3, nullptr, items, range.group, 0,
+                                         nullptr, nullptr);
   };
-  Status status = enqueue();
+  Status status = run();
   if (is_out_of_memory(status)) {
     // What was released is free only when the kernels that used it are done.
     expect_success(api().finish(queue), "waiting for the device");
-    status = enqueue();
+    status = run();
   }
   if (status != kSuccess) {
-    fail(kernel_.op_, ": ", session.name(), " cannot run its kernel: ", to_text(status));
+    fail(op_, ": ", session_.name(), " cannot run its kernel: ", to_text(status));
   }
 }
 

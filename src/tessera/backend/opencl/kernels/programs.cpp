@@ -1,8 +1,6 @@
 #include "tessera/backend/opencl/kernels/programs.h"
 
-#include <filesystem>
-#include <fstream>
-
+#include "tessera/backend/gpu/build_error.h"
 #include "tessera/base/error.h"
 #include "tessera/runtime/binary_cache.h"
 #include "tessera/runtime/compile_notice.h"
@@ -25,27 +23,6 @@ std::string build_log(ProgramId program, DeviceId device) {
   return log;
 }
 
-// The first line that speaks of an error, or else the first one.
-std::string first_error(const std::string& log) {
-  const size_t word = log.find("error");
-  const size_t newline = word == std::string::npos ? std::string::npos : log.rfind('\n', word);
-  const size_t begin = newline == std::string::npos ? 0 : newline + 1;
-  return log.substr(begin, log.find_first_of(std::string("\n\0", 2), begin) - begin);
-}
-
-std::string keep_source(const std::string& op, const std::string& source) {
-  std::string file = "tessera_";
-  for (const char c : op.substr(0, 40))
-    file += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  std::error_code ignored;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(ignored);
-  const std::string path =
-      (folder / cat(file, "_", std::hash<std::string>()(source), ".cl")).string();
-  std::ofstream out(path, std::ios::binary);
-  out << source;
-  return out.flush() ? path : cat(path, " (which could not be written)");
-}
-
 }  // namespace
 
 Programs::Programs(ContextId context, const DeviceInfo& info, std::string name)
@@ -60,8 +37,8 @@ Program Programs::compile(const std::string& op, const std::string& source) cons
   status = api().build_program(program.get(), 1, &info_.id, options_.c_str(), nullptr, nullptr);
   if (status != kSuccess) {
     fail(op, ": the kernel does not compile on ", name_, " (", describe(info_),
-         "): ", first_error(build_log(program.get(), info_.id)), "; its source is kept in ",
-         keep_source(op, source));
+         "): ", gpu::first_error(build_log(program.get(), info_.id)), "; its source is kept in ",
+         gpu::keep_source(op, source, ".cl"));
   }
   return program;
 }

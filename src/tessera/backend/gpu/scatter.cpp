@@ -6,20 +6,20 @@
 // where elements are replaced; nothing is atomic.
 #include <algorithm>
 
-#include "tessera/backend/opencl/kernels/view_copy.h"
+#include "tessera/backend/gpu/view_copy.h"
 #include "tessera/codegen/text.h"
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
 namespace {
 
 constexpr std::string_view kText = R"(
-__kernel void tessera_scatter(__global const $I* index, i64 index_start, __global const $S* src,
-                              i64 src_start, __global $R* y, i64 y_start, i64 lines, i64 ranges,
+KERNEL tessera_scatter(GLOBAL const $I* index, i64 index_start, GLOBAL const $S* src,
+                              i64 src_start, GLOBAL $R* y, i64 y_start, i64 lines, i64 ranges,
                               i64 count, i64 limit, i64 index_step, i64 src_step, i64 y_step,
                               Axes extents, Axes index_strides, Axes src_strides, Axes y_strides,
-                              __global i32* error) {
-  const i64 item = get_global_id(0);
+                              GLOBAL i32* error) {
+  const i64 item = POINT;
   if (item >= lines * ranges) return;
   i64 line = item % lines;
   const i64 range = item / lines;
@@ -51,7 +51,7 @@ View lines_of(View view, int axis) {
   return view;
 }
 
-class Scatter : public OpenClExecutable {
+class Scatter : public GpuExecutable {
  public:
   Scatter(Session& session, const KernelCall& call)
       : session_(session),
@@ -74,9 +74,9 @@ class Scatter : public OpenClExecutable {
                                 ? "y[at * y_step] += LOAD(src[p * src_step]);"
                                 : cat("y[at * y_step] = ($R)((", wraps, ")y[at * y_step] + (",
                                       wraps, ")src[p * src_step]);");
-    kernel_ = std::make_unique<Kernel>(
-        session, call.kernel,
-        complete_source(cat(kAxesText, kText), src.dtype,
+    kernel_ = session.build(
+        call.kernel,
+        complete_source(session, cat(kAxesText, kText), src.dtype,
                         {{"$put", adds_ ? sum : "y[at * y_step] = src[p * src_step];"},
                          {"$I", std::string(storage_type(call.operands[1].dtype))},
                          {"$R", std::string(storage_type(target_.dtype))}}),
@@ -116,7 +116,7 @@ class Scatter : public OpenClExecutable {
     (*kernel_)(stream, range_of(lines_ * ranges_, group_), index, src, y, lines_, ranges_, count_,
                limit_, index_view.strides[axis], src_view.strides[axis], target_.view.strides[axis],
                axes_of(lines_of(src_view, axis).shape, 1), axes_of(index_view.strides, 0),
-               axes_of(src_view.strides, 0), axes_of(target_.view.strides, 0), check_->flag.get());
+               axes_of(src_view.strides, 0), axes_of(target_.view.strides, 0), check_->flag);
     session_.watch(stream, check_);
   }
 
@@ -133,8 +133,8 @@ class Scatter : public OpenClExecutable {
 
 }  // namespace
 
-std::unique_ptr<OpenClExecutable> make_scatter(Session& session, const KernelCall& call) {
+std::unique_ptr<GpuExecutable> make_scatter(Session& session, const KernelCall& call) {
   return std::make_unique<Scatter>(session, call);
 }
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu

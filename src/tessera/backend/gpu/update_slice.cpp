@@ -1,17 +1,17 @@
 // update_slice: x, u, start -> y; y = x with u placed at `start` along the axis.
-#include "tessera/backend/opencl/kernels/view_copy.h"
+#include "tessera/backend/gpu/view_copy.h"
 #include "tessera/codegen/text.h"
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
 namespace {
 
 constexpr std::string_view kText = R"(
-__kernel void tessera_update_slice(__global const $S* u, i64 u_start, __global const $I* start,
-                                   i64 start_start, __global $S* y, i64 y_start, i64 count,
+KERNEL tessera_update_slice(GLOBAL const $S* u, i64 u_start, GLOBAL const $I* start,
+                                   i64 start_start, GLOBAL $S* y, i64 y_start, i64 count,
                                    Axes extents, Axes u_strides, Axes y_strides, i64 step,
-                                   i64 limit, __global i32* error) {
-  const i64 point = get_global_id(0), first = (i64)start[start_start];
+                                   i64 limit, GLOBAL i32* error) {
+  const i64 point = POINT, first = (i64)start[start_start];
   if (point >= count) return;
   if (first < 0 || first > limit) {
     *error = 1;
@@ -30,17 +30,18 @@ __kernel void tessera_update_slice(__global const $S* u, i64 u_start, __global c
 }
 )";
 
-class UpdateSlice : public OpenClExecutable {
+class UpdateSlice : public GpuExecutable {
  public:
   UpdateSlice(Session& session, const KernelCall& call)
       : session_(session),
         call_(call),
         whole_(session, call.operands[0], call.operands[3]),
         group_(group_size(session, 64)),
-        kernel_(session, "update_slice",
-                complete_source(cat(kAxesText, kText), call.operands[1].dtype,
-                                {{"$I", std::string(storage_type(call.operands[2].dtype))}}),
-                "tessera_update_slice") {
+        kernel_(session.build(
+            "update_slice",
+            complete_source(session, cat(kAxesText, kText), call.operands[1].dtype,
+                            {{"$I", std::string(storage_type(call.operands[2].dtype))}}),
+            "tessera_update_slice")) {
     const int axis = int(call.attrs.axis);
     const View &u = call.operands[1].view, &y = call.operands[3].view;
     limit_ = y.shape[axis] - u.shape[axis];
@@ -55,9 +56,9 @@ class UpdateSlice : public OpenClExecutable {
                &y = call_.operands[3].view;
     const bool in_place = o[0].mem == o[3].mem && o[0].start == o[3].start && same_elements(x, y);
     if (!in_place) whole_.run(o[0], o[3], stream);
-    kernel_(stream, range_of(numel(u.shape), group_), o[1], o[2], o[3], numel(u.shape),
-            axes_of(u.shape, 1), axes_of(u.strides, 0), axes_of(y.strides, 0), step_, limit_,
-            check_->flag.get());
+    (*kernel_)(stream, range_of(numel(u.shape), group_), o[1], o[2], o[3], numel(u.shape),
+               axes_of(u.shape, 1), axes_of(u.strides, 0), axes_of(y.strides, 0), step_, limit_,
+               check_->flag);
     session_.watch(stream, check_);
   }
 
@@ -66,14 +67,14 @@ class UpdateSlice : public OpenClExecutable {
   const KernelCall call_;
   ViewCopy whole_;
   int64_t group_, limit_ = 0, step_ = 0;
-  Kernel kernel_;
+  std::unique_ptr<Kernel> kernel_;
   std::shared_ptr<const IndexCheck> check_;
 };
 
 }  // namespace
 
-std::unique_ptr<OpenClExecutable> make_update_slice(Session& session, const KernelCall& call) {
+std::unique_ptr<GpuExecutable> make_update_slice(Session& session, const KernelCall& call) {
   return std::make_unique<UpdateSlice>(session, call);
 }
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu

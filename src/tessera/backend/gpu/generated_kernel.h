@@ -2,13 +2,14 @@
 #pragma once
 
 #include <array>
+#include <mutex>
 
-#include "tessera/backend/opencl/kernels/kernel.h"
+#include "tessera/backend/gpu/session.h"
 #include "tessera/codegen/render.h"
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
-class GeneratedKernel : public OpenClExecutable {
+class GeneratedKernel : public GpuExecutable {
  public:
   GeneratedKernel(Session& session, const KernelIR& ir);
 
@@ -36,4 +37,4 @@ class GeneratedKernel : public OpenClExecutable {
   mutable std::array<std::unique_ptr<Variant>, 8> variants_;
 };
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu

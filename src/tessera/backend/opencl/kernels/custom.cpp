@@ -1,30 +1,16 @@
-// copy: x -> y.
 // custom: a kernel that a user of the library brought along, over packed operands.
 #include <algorithm>
 
-#include "tessera/backend/opencl/kernels/view_copy.h"
+#include "tessera/backend/gpu/named_kernel.h"
+#include "tessera/backend/opencl/kernels/kernel.h"
 
 namespace tessera::opencl {
 
 namespace {
 
-class Copy : public OpenClExecutable {
- public:
-  Copy(Session& session, const KernelCall& call)
-      : call_(call), copy_(session, call.operands[0], call.operands[1]) {}
-
-  void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
-    copy_.run(operand(at[0], call_.operands[0]), operand(at[1], call_.operands[1]), stream);
-  }
-
- private:
-  const KernelCall call_;
-  ViewCopy copy_;
-};
-
 // Users' kernels take pointers to the first element, so an operand inside a larger buffer becomes a
 // buffer of its own for the launch.
-class Custom : public OpenClExecutable {
+class Custom : public gpu::GpuExecutable {
  public:
   Custom(Session& session, const KernelCall& call)
       : session_(session),
@@ -33,22 +19,24 @@ class Custom : public OpenClExecutable {
 
   void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
     std::vector<Mem> parts;
-    Kernel::Launch launch(kernel_, stream);
+    gpu::Arguments args;
     for (size_t i = 0; i < at.size(); ++i) {
-      const Operand whole = operand(at[i], call_.operands[i]);
+      const gpu::Operand whole = gpu::operand(at[i], call_.operands[i]);
       const int64_t size = size_of(call_.operands[i].dtype);
       const int64_t bytes = numel(call_.operands[i].view.shape) * size;
       if (whole.start == 0) {
-        launch.add(whole.mem);
+        args.add(whole.mem);
         continue;
       }
-      parts.push_back(part(whole.mem, whole.start * size, std::max(bytes, size)));
-      launch.add(parts.back().get());
+      parts.push_back(
+          part(static_cast<MemId>(whole.mem), whole.start * size, std::max(bytes, size)));
+      args.add(parts.back().get());
     }
     const size_t first_output = call_.operands.size() - size_t(call_.outputs);
     const int64_t n = numel(call_.operands[first_output].view.shape);
-    launch.add(n);
-    launch.run(range_of(n, group_size(session_, std::min<int64_t>(64, kernel_.largest_group()))));
+    args.add(n);
+    const int64_t group = gpu::group_size(session_, std::min<int64_t>(64, kernel_.largest_group()));
+    kernel_.launch(stream, gpu::range_of(n, group), args);
   }
 
  private:
@@ -71,11 +59,7 @@ class Custom : public OpenClExecutable {
 
 }  // namespace
 
-std::unique_ptr<OpenClExecutable> make_copy(Session& session, const KernelCall& call) {
-  return std::make_unique<Copy>(session, call);
-}
-
-std::unique_ptr<OpenClExecutable> make_custom(Session& session, const KernelCall& call) {
+std::unique_ptr<gpu::GpuExecutable> make_custom(Session& session, const KernelCall& call) {
   return std::make_unique<Custom>(session, call);
 }
 

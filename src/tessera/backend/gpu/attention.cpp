@@ -3,12 +3,12 @@
 #include <limits>
 #include <vector>
 
-#include "tessera/backend/opencl/kernels/attention_text.h"
-#include "tessera/backend/opencl/kernels/named_kernel.h"
+#include "tessera/backend/gpu/attention_text.h"
+#include "tessera/backend/gpu/named_kernel.h"
 #include "tessera/base/attention_options.h"
 #include "tessera/codegen/text.h"
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
 namespace {
 
@@ -22,7 +22,7 @@ constexpr Tile kTiles[] = {{16, 32}, {16, 16}, {8, 16}, {8, 8}, {4, 4}, {2, 2}, 
 
 // The argument of the kernels, T its compute type.
 template <class T>
-struct Arguments {
+struct Problem {
   int64_t batch, heads, groups, queries, keys, options;
   Axes q, k, v, mask, lengths, g, y, lse;
   T scale, kept_scale;
@@ -53,7 +53,7 @@ struct Places {
   int q, mask = -1, lengths = -1, key = -1, outputs;
 };
 
-class Attention : public OpenClExecutable {
+class Attention : public GpuExecutable {
  public:
   Attention(Session& session, const KernelCall& call)
       : session_(session),
@@ -76,9 +76,9 @@ class Attention : public OpenClExecutable {
 
   void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
     if (dtype() == DType::f64) {
-      launch_as(at, arguments<double>(), stream);
+      launch_as(at, problem<double>(), stream);
     } else {
-      launch_as(at, arguments<float>(), stream);
+      launch_as(at, problem<float>(), stream);
     }
   }
 
@@ -98,7 +98,7 @@ class Attention : public OpenClExecutable {
 
   void choose_tile() {
     const int64_t size = size_of(compute_type(dtype()));
-    const int64_t local = session_.info().local_bytes;
+    const int64_t local = session_.device().local_bytes;
     for (const int64_t room : {std::min(kLocalBytes, local), local}) {
       for (const Tile& tile : kTiles) {
         tile_ = tile;
@@ -106,15 +106,16 @@ class Attention : public OpenClExecutable {
       }
     }
     fail(call_.kernel, ": heads of ", depth_, " and ", values_, " columns need ",
-         local_elements(tile_) * size, " bytes of local memory, ", session_.name(), " has ", local);
+         local_elements(tile_) * size, " bytes of local memory, ", session_.device().name, " has ",
+         local);
   }
 
   std::unique_ptr<Kernel> kernel(std::string_view text, const char* entry) const {
     const bool adds =
         places_.mask >= 0 && call_.operands[size_t(places_.mask)].dtype != DType::boolean;
-    return std::make_unique<Kernel>(
-        session_, call_.kernel,
-        complete_source(cat(kAxesText, kAttentionCommon, text), dtype(),
+    return session_.build(
+        call_.kernel,
+        complete_source(session_, cat(kAxesText, kAttentionCommon, text), dtype(),
                         {{"$bq", cat(tile_.queries)},
                          {"$bk", cat(tile_.keys)},
                          {"$depth", cat(depth_)},
@@ -126,7 +127,7 @@ class Attention : public OpenClExecutable {
   }
 
   template <class T>
-  Arguments<T> arguments() const {
+  Problem<T> problem() const {
     auto strides = [this](int i) { return i < 0 ? Axes() : axes_of(view(i).strides, 0); };
     const Shape &q = view(places_.q).shape, &k = view(places_.q + 1).shape;
     const bool backward = is_backward();
@@ -154,11 +155,11 @@ class Attention : public OpenClExecutable {
   }
 
   // Everything before the outputs.
-  void add_inputs(Kernel::Launch& launch, std::span<const BufferRef> at) const {
-    for (int i = 0; i < (is_backward() ? 6 : 3); ++i) launch.add(at_place(at, i));
+  void add_inputs(Arguments& args, std::span<const BufferRef> at) const {
+    for (int i = 0; i < (is_backward() ? 6 : 3); ++i) args.add(at_place(at, i));
     for (const int i :
          {places_.mask, places_.lengths, places_.key, places_.key < 0 ? -1 : places_.key + 1}) {
-      launch.add(at_place(at, i));
+      args.add(at_place(at, i));
     }
   }
 
@@ -170,38 +171,37 @@ class Attention : public OpenClExecutable {
   }
 
   template <class T>
-  void launch_as(std::span<const BufferRef> at, const Arguments<T>& arguments,
-                 Stream stream) const {
+  void launch_as(std::span<const BufferRef> at, const Problem<T>& problem, Stream stream) const {
     const int out = places_.outputs;
-    const int64_t by_heads = arguments.batch * arguments.heads;
-    const int64_t by_groups = arguments.batch * arguments.groups;
+    const int64_t by_heads = problem.batch * problem.heads;
+    const int64_t by_groups = problem.batch * problem.groups;
     auto wanted = [&at](int first) {
       return int32_t((at[size_t(first)].handle ? 1 : 0) | (at[size_t(first) + 1].handle ? 2 : 0));
     };
     if (forward_) {
-      Kernel::Launch launch(*forward_, stream);
-      add_inputs(launch, at);
-      launch.add(at_place(at, out));
-      launch.add(at_place(at, out + 1));
-      launch.add(arguments);
-      launch.add(wanted(out));
-      return launch.run(blocks_of(queries_, tile_.queries, by_heads));
+      Arguments args;
+      add_inputs(args, at);
+      args.add(at_place(at, out));
+      args.add(at_place(at, out + 1));
+      args.add(problem);
+      args.add(wanted(out));
+      return forward_->launch(stream, blocks_of(queries_, tile_.queries, by_heads), args);
     }
     if (at[size_t(out)].handle != nullptr) {
-      Kernel::Launch launch(*to_queries_, stream);
-      add_inputs(launch, at);
-      launch.add(at_place(at, out));
-      launch.add(arguments);
-      launch.run(blocks_of(queries_, tile_.queries, by_heads));
+      Arguments args;
+      add_inputs(args, at);
+      args.add(at_place(at, out));
+      args.add(problem);
+      to_queries_->launch(stream, blocks_of(queries_, tile_.queries, by_heads), args);
     }
     if (wanted(out + 1) != 0) {
-      Kernel::Launch launch(*to_keys_, stream);
-      add_inputs(launch, at);
-      launch.add(at_place(at, out + 1));
-      launch.add(at_place(at, out + 2));
-      launch.add(arguments);
-      launch.add(wanted(out + 1));
-      launch.run(blocks_of(keys_, tile_.keys, by_groups));
+      Arguments args;
+      add_inputs(args, at);
+      args.add(at_place(at, out + 1));
+      args.add(at_place(at, out + 2));
+      args.add(problem);
+      args.add(wanted(out + 1));
+      to_keys_->launch(stream, blocks_of(keys_, tile_.keys, by_groups), args);
     }
   }
 
@@ -215,13 +215,12 @@ class Attention : public OpenClExecutable {
 
 }  // namespace
 
-std::unique_ptr<OpenClExecutable> make_attention(Session& session, const KernelCall& call) {
+std::unique_ptr<GpuExecutable> make_attention(Session& session, const KernelCall& call) {
   return std::make_unique<Attention>(session, call);
 }
 
-std::unique_ptr<OpenClExecutable> make_attention_backward(Session& session,
-                                                          const KernelCall& call) {
+std::unique_ptr<GpuExecutable> make_attention_backward(Session& session, const KernelCall& call) {
   return std::make_unique<Attention>(session, call);
 }
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu

@@ -1,11 +1,11 @@
-#include "tessera/backend/opencl/kernels/named_kernel.h"
+#include "tessera/backend/gpu/named_kernel.h"
 
 #include <algorithm>
 
 #include "tessera/codegen/prelude.h"
 #include "tessera/codegen/text.h"
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
 namespace {
 
@@ -19,14 +19,13 @@ constexpr NamedKernelRow kRows[] = {
     {"attention", -1, make_attention},
     {"attention_backward", -1, make_attention_backward},
     {"copy", 2, make_copy},
-    {"custom", -1, make_custom},
 };
 
 }  // namespace
 
 std::span<const NamedKernelRow> named_kernels() { return kRows; }
 
-std::unique_ptr<OpenClExecutable> make_named_kernel(Session& session, const KernelCall& call) {
+std::unique_ptr<GpuExecutable> make_named_kernel(Session& session, const KernelCall& call) {
   for (const NamedKernelRow& row : kRows) {
     if (row.name != call.kernel) continue;
     if (row.operands >= 0 && int(call.operands.size()) != row.operands) {
@@ -34,16 +33,18 @@ std::unique_ptr<OpenClExecutable> make_named_kernel(Session& session, const Kern
     }
     return row.make(session, call);
   }
-  fail(session.name(), ": expected the name of a kernel it has, got '", call.kernel, "'");
+  fail(session.device().name, ": expected the name of a kernel it has, got '", call.kernel, "'");
 }
 
-std::string complete_source(std::string_view text, DType dtype, Replacements words) {
+std::string complete_source(const Session& session, std::string_view text, DType dtype,
+                            Replacements words) {
+  const Dialect& dialect = *session.device().dialect;
   std::string kernel = cat("#define LOAD(x) ", from_storage(dtype, "(x)"), "\n#define STORE(x) ",
                            to_storage(dtype, "(x)"), "\n", text);
   for (const auto& [word, value] : words) kernel = replace_all(kernel, word, value);
   kernel = replace_all(kernel, "$S", storage_type(dtype));
   kernel = replace_all(kernel, "$T", register_type(compute_type(dtype)));
-  return prelude(kernel, opencl_dialect(), false) + kernel;
+  return cat(prelude(kernel, dialect, false), dialect.words, kernel);
 }
 
 Range range_of(int64_t items, int64_t group) {
@@ -54,7 +55,7 @@ Range range_of(int64_t items, int64_t group) {
 }
 
 int64_t group_size(const Session& session, int64_t wanted) {
-  return std::min(wanted, session.info().largest_group);
+  return std::min(wanted, session.device().largest_group);
 }
 
 Axes axes_of(const Dims& dims, int64_t otherwise) {
@@ -64,4 +65,4 @@ Axes axes_of(const Dims& dims, int64_t otherwise) {
   return axes;
 }
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu

@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
 inline constexpr std::string_view kAttentionCommon = R"(
 #define BQ $bq
@@ -16,7 +16,6 @@ inline constexpr std::string_view kAttentionCommon = R"(
 #define E $values
 #define LANES $lanes
 #define UNSEEN (($T)-INFINITY)
-#define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 
 typedef struct {
   i64 batch, heads, groups, queries, keys;
@@ -27,33 +26,33 @@ typedef struct {
 } Attention;
 
 // Rows first … first + n of a matrix, times a factor; 0 from row `rows` on.
-static inline void load_tile(__local $T* tile, i32 n, i32 columns, __global const $S* matrix,
+DEVICE void load_tile(SHARED_PTR $T* tile, i32 n, i32 columns, GLOBAL const $S* matrix,
                              i64 first, i64 rows, i64 row, i64 column, $T factor) {
-  for (i32 e = (i32)get_local_id(0); e < n * columns; e += LANES) {
+  for (i32 e = (i32)LANE; e < n * columns; e += LANES) {
     const i64 i = first + e / columns;
     tile[e] = i < rows ? factor * LOAD(matrix[i * row + e % columns * column]) : 0;
   }
 }
 
-static inline $T dot_of(__local const $T* a, __local const $T* b, i32 n) {
+DEVICE $T dot_of(SHARED_PTR const $T* a, SHARED_PTR const $T* b, i32 n) {
   $T sum = 0;
   for (i32 i = 0; i < n; ++i) sum += a[i] * b[i];
   return sum;
 }
 
 // How many keys the queries of batch b may see.
-static inline i64 key_count(__global const i64* lengths, i64 b, const Attention* p) {
+DEVICE i64 key_count(GLOBAL const i64* lengths, i64 b, const Attention* p) {
   if (!(p->options & 4)) return p->keys;
   return clamp(lengths[b * p->lengths.at[0]], (i64)0, p->keys);
 }
 
 // One past the last key that query t may see.
-static inline i64 key_end(i64 t, i64 count, const Attention* p) {
+DEVICE i64 key_end(i64 t, i64 count, const Attention* p) {
   return (p->options & 1) ? clamp(t + p->keys - p->queries + 1, (i64)0, count) : count;
 }
 
-static inline $T score_of($T dot, i64 b, i64 h, i64 t, i64 s, i64 count,
-                          __global const $M* mask, const Attention* p) {
+DEVICE $T score_of($T dot, i64 b, i64 h, i64 t, i64 s, i64 count,
+                          GLOBAL const $M* mask, const Attention* p) {
   if (t >= p->queries || s >= key_end(t, count, p)) return UNSEEN;
   if (!(p->options & 2)) return dot;
   const $M m = mask[b * p->mask.at[0] + h * p->mask.at[1] + t * p->mask.at[2] + s * p->mask.at[3]];
@@ -61,14 +60,14 @@ static inline $T score_of($T dot, i64 b, i64 h, i64 t, i64 s, i64 count,
 }
 
 // What dropout makes of weight (b, h, t, s).
-static inline $T kept_of(i64 b, i64 h, i64 t, i64 s, i64 key, i64 offset, const Attention* p) {
+DEVICE $T kept_of(i64 b, i64 h, i64 t, i64 s, i64 key, i64 offset, const Attention* p) {
   if (!(p->options & 8)) return 1;
   const i64 place = ((b * p->heads + h) * p->queries + t) * p->keys + s;
   return t_uniform(place, key, offset) < p->keep ? p->kept_scale : 0;
 }
 
 // Σ g · y of a query.
-static inline $T along_of(__global const $S* g, __global const $S* y, i64 b, i64 h, i64 t,
+DEVICE $T along_of(GLOBAL const $S* g, GLOBAL const $S* y, i64 b, i64 h, i64 t,
                           const Attention* p) {
   g += b * p->g.at[0] + h * p->g.at[1] + t * p->g.at[2];
   y += b * p->y.at[0] + h * p->y.at[1] + t * p->y.at[2];
@@ -79,18 +78,18 @@ static inline $T along_of(__global const $S* g, __global const $S* y, i64 b, i64
 )";
 
 inline constexpr std::string_view kAttentionForward = R"(
-__kernel __attribute__((reqd_work_group_size(LANES, 1, 1)))
-void tessera_attention(__global const $S* q, i64 q_start, __global const $S* k, i64 k_start,
-                       __global const $S* v, i64 v_start, __global const $M* mask, i64 mask_start,
-                       __global const i64* lengths, i64 lengths_start, __global const i64* key,
-                       i64 key_start, __global const i64* offset, i64 offset_start,
-                       __global $S* y, i64 y_start, __global $T* lse, i64 lse_start, Attention p,
+KERNEL_OF(LANES)
+tessera_attention(GLOBAL const $S* q, i64 q_start, GLOBAL const $S* k, i64 k_start,
+                       GLOBAL const $S* v, i64 v_start, GLOBAL const $M* mask, i64 mask_start,
+                       GLOBAL const i64* lengths, i64 lengths_start, GLOBAL const i64* key,
+                       i64 key_start, GLOBAL const i64* offset, i64 offset_start,
+                       GLOBAL $S* y, i64 y_start, GLOBAL $T* lse, i64 lse_start, Attention p,
                        i32 wanted) {
-  __local $T q_tile[BQ * D], kv_tile[BK * (D > E ? D : E)], weights[BQ * BK], sums[BQ * E];
-  __local $T top[BQ], total[BQ], factor[BQ];
-  const i32 lane = get_local_id(0);
-  const i64 blocks = (p.queries + BQ - 1) / BQ, t0 = (i64)get_group_id(0) % blocks * BQ;
-  const i64 bh = (i64)get_group_id(0) / blocks, b = bh / p.heads, h = bh % p.heads;
+  SHARED $T q_tile[BQ * D], kv_tile[BK * (D > E ? D : E)], weights[BQ * BK], sums[BQ * E];
+  SHARED $T top[BQ], total[BQ], factor[BQ];
+  const i32 lane = LANE;
+  const i64 blocks = (p.queries + BQ - 1) / BQ, t0 = (i64)GROUP % blocks * BQ;
+  const i64 bh = (i64)GROUP / blocks, b = bh / p.heads, h = bh % p.heads;
   const i64 group = h / (p.heads / p.groups);
   q += q_start + b * p.q.at[0] + h * p.q.at[1];
   k += k_start + b * p.k.at[0] + group * p.k.at[1];
@@ -116,7 +115,7 @@ void tessera_attention(__global const $S* q, i64 q_start, __global const $S* k, 
     BARRIER;
     load_tile(kv_tile, BK, E, v, s0, end, p.v.at[2], p.v.at[3], 1);
     for (i32 i = lane; i < BQ; i += LANES) {
-      __local $T* row = weights + i * BK;
+      SHARED_PTR $T* row = weights + i * BK;
       $T best = top[i];
       for (i32 j = 0; j < BK; ++j) best = row[j] > best || row[j] != row[j] ? row[j] : best;
       const $T shift = best == UNSEEN ? 0 : best;  // -inf less -inf has no value
@@ -157,19 +156,19 @@ void tessera_attention(__global const $S* q, i64 q_start, __global const $S* k, 
 
 // With P = exp(score - lse) and f what dropout does: ds = P · (f(g vᵀ) - Σ g · y).
 inline constexpr std::string_view kAttentionQueries = R"(
-__kernel __attribute__((reqd_work_group_size(LANES, 1, 1)))
-void tessera_attention_queries(__global const $S* g, i64 g_start, __global const $S* q, i64 q_start,
-                               __global const $S* k, i64 k_start, __global const $S* v, i64 v_start,
-                               __global const $S* y, i64 y_start, __global const $T* lse,
-                               i64 lse_start, __global const $M* mask, i64 mask_start,
-                               __global const i64* lengths, i64 lengths_start,
-                               __global const i64* key, i64 key_start, __global const i64* offset,
-                               i64 offset_start, __global $S* dq, i64 dq_start, Attention p) {
-  __local $T q_tile[BQ * D], g_tile[BQ * E], k_tile[BK * D], v_tile[BK * E];
-  __local $T ds[BQ * BK], sums[BQ * D], along[BQ], shift[BQ];
-  const i32 lane = get_local_id(0);
-  const i64 blocks = (p.queries + BQ - 1) / BQ, t0 = (i64)get_group_id(0) % blocks * BQ;
-  const i64 bh = (i64)get_group_id(0) / blocks, b = bh / p.heads, h = bh % p.heads;
+KERNEL_OF(LANES)
+tessera_attention_queries(GLOBAL const $S* g, i64 g_start, GLOBAL const $S* q, i64 q_start,
+                               GLOBAL const $S* k, i64 k_start, GLOBAL const $S* v, i64 v_start,
+                               GLOBAL const $S* y, i64 y_start, GLOBAL const $T* lse,
+                               i64 lse_start, GLOBAL const $M* mask, i64 mask_start,
+                               GLOBAL const i64* lengths, i64 lengths_start,
+                               GLOBAL const i64* key, i64 key_start, GLOBAL const i64* offset,
+                               i64 offset_start, GLOBAL $S* dq, i64 dq_start, Attention p) {
+  SHARED $T q_tile[BQ * D], g_tile[BQ * E], k_tile[BK * D], v_tile[BK * E];
+  SHARED $T ds[BQ * BK], sums[BQ * D], along[BQ], shift[BQ];
+  const i32 lane = LANE;
+  const i64 blocks = (p.queries + BQ - 1) / BQ, t0 = (i64)GROUP % blocks * BQ;
+  const i64 bh = (i64)GROUP / blocks, b = bh / p.heads, h = bh % p.heads;
   const i64 group = h / (p.heads / p.groups);
   q += q_start + b * p.q.at[0] + h * p.q.at[1];
   k += k_start + b * p.k.at[0] + group * p.k.at[1];
@@ -216,20 +215,20 @@ void tessera_attention_queries(__global const $S* g, i64 g_start, __global const
 )";
 
 inline constexpr std::string_view kAttentionKeys = R"(
-__kernel __attribute__((reqd_work_group_size(LANES, 1, 1)))
-void tessera_attention_keys(__global const $S* g, i64 g_start, __global const $S* q, i64 q_start,
-                            __global const $S* k, i64 k_start, __global const $S* v, i64 v_start,
-                            __global const $S* y, i64 y_start, __global const $T* lse,
-                            i64 lse_start, __global const $M* mask, i64 mask_start,
-                            __global const i64* lengths, i64 lengths_start,
-                            __global const i64* key, i64 key_start, __global const i64* offset,
-                            i64 offset_start, __global $S* dk, i64 dk_start, __global $S* dv,
+KERNEL_OF(LANES)
+tessera_attention_keys(GLOBAL const $S* g, i64 g_start, GLOBAL const $S* q, i64 q_start,
+                            GLOBAL const $S* k, i64 k_start, GLOBAL const $S* v, i64 v_start,
+                            GLOBAL const $S* y, i64 y_start, GLOBAL const $T* lse,
+                            i64 lse_start, GLOBAL const $M* mask, i64 mask_start,
+                            GLOBAL const i64* lengths, i64 lengths_start,
+                            GLOBAL const i64* key, i64 key_start, GLOBAL const i64* offset,
+                            i64 offset_start, GLOBAL $S* dk, i64 dk_start, GLOBAL $S* dv,
                             i64 dv_start, Attention p, i32 wanted) {
-  __local $T q_tile[BQ * D], g_tile[BQ * E], k_tile[BK * D], v_tile[BK * E];
-  __local $T ds[BQ * BK], kept[BQ * BK], k_sums[BK * D], v_sums[BK * E], along[BQ], shift[BQ];
-  const i32 lane = get_local_id(0);
-  const i64 blocks = (p.keys + BK - 1) / BK, s0 = (i64)get_group_id(0) % blocks * BK;
-  const i64 bg = (i64)get_group_id(0) / blocks, b = bg / p.groups, group = bg % p.groups;
+  SHARED $T q_tile[BQ * D], g_tile[BQ * E], k_tile[BK * D], v_tile[BK * E];
+  SHARED $T ds[BQ * BK], kept[BQ * BK], k_sums[BK * D], v_sums[BK * E], along[BQ], shift[BQ];
+  const i32 lane = LANE;
+  const i64 blocks = (p.keys + BK - 1) / BK, s0 = (i64)GROUP % blocks * BK;
+  const i64 bg = (i64)GROUP / blocks, b = bg / p.groups, group = bg % p.groups;
   const i64 shared = p.heads / p.groups;
   const i64 count = key_count(lengths + lengths_start, b, &p);
   const i64 seed = (p.options & 8) ? key[key_start] : 0;
@@ -287,4 +286,4 @@ void tessera_attention_keys(__global const $S* g, i64 g_start, __global const $S
 }
 )";
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu

@@ -1,15 +1,15 @@
-#include "tessera/backend/opencl/kernels/view_copy.h"
+#include "tessera/backend/gpu/view_copy.h"
 
 #include "tessera/codegen/text.h"
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
 namespace {
 
 constexpr std::string_view kText = R"(
-__kernel void tessera_copy(__global const $S* from, i64 from_start, __global $R* to, i64 to_start,
+KERNEL tessera_copy(GLOBAL const $S* from, i64 from_start, GLOBAL $R* to, i64 to_start,
                            i64 count, Axes extents, Axes from_strides, Axes to_strides) {
-  const i64 point = get_global_id(0);
+  const i64 point = POINT;
   if (point >= count) return;
   i64 rest = point;
   from += from_start;
@@ -47,21 +47,19 @@ ViewCopy::ViewCopy(Session& session, const OperandView& from, const OperandView&
   group_ = group_size(session, 64);
   const Replacements words = {{"$store", to_storage(to.dtype, "value")},
                               {"$R", std::string(storage_type(to.dtype))}};
-  kernel_ = std::make_unique<Kernel>(
-      session, "copy", complete_source(cat(kAxesText, kText), from.dtype, words), "tessera_copy");
+  kernel_ = session.build(
+      "copy", complete_source(session, cat(kAxesText, kText), from.dtype, words), "tessera_copy");
 }
 
 void ViewCopy::run(Operand from, Operand to, Stream stream) const {
   if (count_ == 0) return;
   if (!kernel_) {
-    expect_success(api().enqueue_copy_buffer(session_.queue(stream), from.mem, to.mem,
-                                             size_t(from.start * bytes_), size_t(to.start * bytes_),
-                                             size_t(count_ * bytes_), 0, nullptr, nullptr),
-                   "a copy");
+    session_.copy({to.mem, to.start * bytes_}, {from.mem, from.start * bytes_}, count_ * bytes_,
+                  stream);
     return;
   }
   (*kernel_)(stream, range_of(count_, group_), from, to, count_, extents_, from_strides_,
              to_strides_);
 }
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu

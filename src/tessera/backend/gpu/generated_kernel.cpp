@@ -1,9 +1,9 @@
-#include "tessera/backend/opencl/kernels/generated_kernel.h"
+#include "tessera/backend/gpu/generated_kernel.h"
 
 #include <algorithm>
 #include <bit>
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
 namespace {
 
@@ -16,6 +16,11 @@ Range range_of_groups(int64_t groups, int group) {
   range.group[0] = size_t(group);
   range.groups[0] = size_t(groups);
   return range;
+}
+
+void* address(BufferRef buffer) {
+  return buffer.handle == nullptr ? nullptr
+                                  : static_cast<std::byte*>(buffer.handle) + buffer.offset;
 }
 
 // What indices must be in; empty where no load is indexed.
@@ -34,7 +39,7 @@ std::string index_range(const KernelIR& ir) {
 }  // namespace
 
 GeneratedKernel::GeneratedKernel(Session& session, const KernelIR& ir)
-    : session_(session), ir_(ir), groups_wanted_(kGroupsPerUnit * session.info().compute_units) {
+    : session_(session), ir_(ir), groups_wanted_(kGroupsPerUnit * session.device().compute_units) {
   const std::string range = index_range(ir);
   if (!range.empty()) check_ = session.make_check(ir.name, "an index is", range);
   variant(promises(ir.extents[0], true));
@@ -53,21 +58,20 @@ const GeneratedKernel::Variant& GeneratedKernel::variant(const Promises& p) cons
 
 std::unique_ptr<GeneratedKernel::Variant> GeneratedKernel::compile(const Promises& p) const {
   RenderOptions options;
-  options.operand_offsets = true;
+  options.operand_offsets = !session_.device().has_addresses;
   options.alignment = p.aligned ? kAlignment : 1;
   options.narrow_index = p.narrow;
   options.split = p.split;
   options.max_group_size =
-      int(std::bit_floor(uint64_t(std::min(kLargestGroup, session_.info().largest_group))));
+      int(std::bit_floor(uint64_t(std::min(kLargestGroup, session_.device().largest_group))));
   auto made = std::make_unique<Variant>();
   // A kernel that needs many registers may fit fewer work items than the device.
   for (;; options.max_group_size /= 2) {
-    made->rendered = render(ir_, opencl_dialect(), options);
+    made->rendered = render(ir_, *session_.device().dialect, options);
     const RenderedKernel& rendered = made->rendered;
-    made->kernel = std::make_unique<Kernel>(session_, ir_.name, rendered.source, rendered.entry);
+    made->kernel = session_.build(ir_.name, rendered.source, rendered.entry);
     if (p.split) {
-      made->fold =
-          std::make_unique<Kernel>(session_, ir_.name, rendered.source, rendered.fold_entry);
+      made->fold = session_.build(ir_.name, rendered.source, rendered.fold_entry);
     }
     const bool fits = made->kernel->largest_group() >= rendered.group_size &&
                       (!made->fold || made->fold->largest_group() >= rendered.group_size);
@@ -78,30 +82,35 @@ std::unique_ptr<GeneratedKernel::Variant> GeneratedKernel::compile(const Promise
 
 void GeneratedKernel::launch(std::span<const BufferRef> operands, int64_t extent0,
                              Stream stream) const {
+  // Handles themselves are aligned.
   const bool aligned = std::all_of(operands.begin(), operands.end(), [](const BufferRef& buffer) {
     return buffer.offset % kAlignment == 0;
   });
   const Variant& v = variant(promises(extent0, aligned));
   const RenderedKernel& rendered = v.rendered;
   const int64_t splits = v.fold ? split_count(ir_, extent0, groups_wanted_) : 1;
-  const MemId scratch =
+  void* const scratch =
       v.fold ? session_.workspace(stream, rendered.scratch_bytes(ir_, extent0, splits)) : nullptr;
   auto run = [&](const Kernel& kernel, int64_t groups) {
-    Kernel::Launch launch(kernel, stream);
+    Arguments arguments;
     for (size_t i = 0; i < operands.size(); ++i) {
-      launch.add(operand(operands[i], {ir_.operands[i].dtype, {}}));
+      if (session_.device().has_addresses) {
+        arguments.add(address(operands[i]));
+      } else {
+        arguments.add(operand(operands[i], {ir_.operands[i].dtype, {}}));
+      }
     }
-    launch.add(extent0);
-    launch.add(check_ ? check_->flag.get() : MemId(nullptr));
+    arguments.add(extent0);
+    arguments.add(check_ ? check_->flag : nullptr);
     if (v.fold) {
-      launch.add(scratch);
-      launch.add(splits);
+      arguments.add(scratch);
+      arguments.add(splits);
     }
-    launch.run(range_of_groups(groups, rendered.group_size));
+    kernel.launch(stream, range_of_groups(groups, rendered.group_size), arguments);
   };
   run(*v.kernel, rendered.group_count(ir_, extent0, splits));
   if (v.fold) run(*v.fold, rendered.fold_group_count(ir_, extent0));
   if (check_) session_.watch(stream, check_);
 }
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu

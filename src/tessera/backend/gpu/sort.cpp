@@ -6,20 +6,20 @@
 // is stable.
 #include <utility>
 
-#include "tessera/backend/opencl/kernels/named_kernel.h"
+#include "tessera/backend/gpu/named_kernel.h"
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
 namespace {
 
 constexpr std::string_view kText = R"(
-static inline bool is_less($T a, $T b) { return a < b || (a == a && b != b); }
-static inline bool comes_before($T a, $T b) { return $falling ? is_less(b, a) : is_less(a, b); }
+DEVICE bool is_less($T a, $T b) { return a < b || (a == a && b != b); }
+DEVICE bool comes_before($T a, $T b) { return $falling ? is_less(b, a) : is_less(a, b); }
 
-__kernel void tessera_sort_load(__global const $S* x, i64 x_start, __global $S* values,
-                                i64 values_start, __global i32* indices, i64 indices_start,
+KERNEL tessera_sort_load(GLOBAL const $S* x, i64 x_start, GLOBAL $S* values,
+                                i64 values_start, GLOBAL i32* indices, i64 indices_start,
                                 i64 count, i64 columns, i64 step, Axes extents, Axes strides) {
-  const i64 point = get_global_id(0), column = point % columns;
+  const i64 point = POINT, column = point % columns;
   if (point >= count) return;
   i64 row = point / columns;
   x += x_start;
@@ -31,11 +31,11 @@ __kernel void tessera_sort_load(__global const $S* x, i64 x_start, __global $S* 
   indices[indices_start + point] = (i32)column;
 }
 
-__kernel void tessera_sort_merge(__global const $S* from, i64 from_start,
-                                 __global const i32* from_indices, i64 from_indices_start,
-                                 __global $S* to, i64 to_start, __global i32* to_indices,
+KERNEL tessera_sort_merge(GLOBAL const $S* from, i64 from_start,
+                                 GLOBAL const i32* from_indices, i64 from_indices_start,
+                                 GLOBAL $S* to, i64 to_start, GLOBAL i32* to_indices,
                                  i64 to_indices_start, i64 count, i64 columns, i64 run) {
-  const i64 point = get_global_id(0), column = point % columns, row = point - column;
+  const i64 point = POINT, column = point % columns, row = point - column;
   if (point >= count) return;
   from += from_start;
   const bool is_left = column / run % 2 == 0;
@@ -56,13 +56,13 @@ __kernel void tessera_sort_merge(__global const $S* from, i64 from_start,
   to_indices[to_indices_start + row + place] = from_indices[from_indices_start + point];
 }
 
-__kernel void tessera_sort_store(__global const $S* from, i64 from_start,
-                                 __global const i32* from_indices, i64 from_indices_start,
-                                 __global $S* values, i64 values_start, __global i64* indices,
+KERNEL tessera_sort_store(GLOBAL const $S* from, i64 from_start,
+                                 GLOBAL const i32* from_indices, i64 from_indices_start,
+                                 GLOBAL $S* values, i64 values_start, GLOBAL i64* indices,
                                  i64 indices_start, i64 count, i64 columns, i64 kept,
                                  i64 values_step, i64 indices_step, Axes extents,
                                  Axes values_strides, Axes indices_strides, i32 wanted) {
-  const i64 point = get_global_id(0), column = point % kept;
+  const i64 point = POINT, column = point % kept;
   if (point >= count) return;
   i64 row = point / kept;
   const i64 source = row * columns + column;
@@ -84,16 +84,16 @@ Axes leading(const Dims& dims, int64_t otherwise) {
   return axes_of(rows, otherwise);
 }
 
-class Sort : public OpenClExecutable {
+class Sort : public GpuExecutable {
  public:
   Sort(Session& session, const KernelCall& call)
       : session_(session),
         call_(call),
-        source_(complete_source(cat(kAxesText, kText), call.operands[0].dtype,
+        source_(complete_source(session, cat(kAxesText, kText), call.operands[0].dtype,
                                 {{"$falling", call.attrs.axis == 1 ? "true" : "false"}})),
-        load_(session, call.kernel, source_, "tessera_sort_load"),
-        merge_(session, call.kernel, source_, "tessera_sort_merge"),
-        store_(session, call.kernel, source_, "tessera_sort_store"),
+        load_(session.build(call.kernel, source_, "tessera_sort_load")),
+        merge_(session.build(call.kernel, source_, "tessera_sort_merge")),
+        store_(session.build(call.kernel, source_, "tessera_sort_store")),
         group_(group_size(session, 64)) {}
 
   void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
@@ -106,42 +106,42 @@ class Sort : public OpenClExecutable {
     // Two halves, each the values and behind them the indices, both aligned.
     const int64_t words = (count * size + 7) / 8 * 8;
     const int64_t half = words + (count * 4 + 7) / 8 * 8;
-    const MemId room = session_.workspace(stream, 2 * half);
+    void* const room = session_.workspace(stream, 2 * half);
     Operand from = {room, 0}, from_indices = {room, words / 4};
     Operand to = {room, half / size}, to_indices = {room, (half + words) / 4};
-    load_(stream, range_of(count, group_), operand(at[0], call_.operands[0]), from, from_indices,
-          count, columns, x.strides[last], leading(x.shape, 1), leading(x.strides, 0));
+    (*load_)(stream, range_of(count, group_), operand(at[0], call_.operands[0]), from, from_indices,
+             count, columns, x.strides[last], leading(x.shape, 1), leading(x.strides, 0));
     for (int64_t run = 1; run < columns; run *= 2) {
-      merge_(stream, range_of(count, group_), from, from_indices, to, to_indices, count, columns,
-             run);
+      (*merge_)(stream, range_of(count, group_), from, from_indices, to, to_indices, count, columns,
+                run);
       std::swap(from, to);
       std::swap(from_indices, to_indices);
     }
     const int32_t wanted = (at[1].handle ? 1 : 0) | (at[2].handle ? 2 : 0);
-    store_(stream, range_of(numel(values.shape), group_), from, from_indices,
-           operand(at[1], call_.operands[1]), operand(at[2], call_.operands[2]),
-           numel(values.shape), columns, kept, values.strides[last], indices.strides[last],
-           leading(values.shape, 1), leading(values.strides, 0), leading(indices.strides, 0),
-           wanted);
+    (*store_)(stream, range_of(numel(values.shape), group_), from, from_indices,
+              operand(at[1], call_.operands[1]), operand(at[2], call_.operands[2]),
+              numel(values.shape), columns, kept, values.strides[last], indices.strides[last],
+              leading(values.shape, 1), leading(values.strides, 0), leading(indices.strides, 0),
+              wanted);
   }
 
  private:
   Session& session_;
   const KernelCall call_;
   const std::string source_;
-  Kernel load_, merge_, store_;
+  std::unique_ptr<Kernel> load_, merge_, store_;
   int64_t group_;
 };
 
 }  // namespace
 
-std::unique_ptr<OpenClExecutable> make_sort(Session& session, const KernelCall& call) {
+std::unique_ptr<GpuExecutable> make_sort(Session& session, const KernelCall& call) {
   const int64_t columns = call.operands[0].view.shape.back();
   if (columns > int64_t(1) << 31) {
-    fail(call.kernel, ": ", session.name(), " takes rows of at most 2147483648 elements, got ",
-         columns);
+    fail(call.kernel, ": ", session.device().name,
+         " takes rows of at most 2147483648 elements, got ", columns);
   }
   return std::make_unique<Sort>(session, call);
 }
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu

@@ -3,10 +3,9 @@
 // A group computes a tile of c, $side · 4 rows and as many columns. It walks along K in steps of
 // 16: both operands' parts go to local memory, then every lane adds to its 4 × 4 elements, which
 // stay in registers.
-#include "tessera/backend/opencl/kernels/clblast.h"
-#include "tessera/backend/opencl/kernels/named_kernel.h"
+#include "tessera/backend/gpu/named_kernel.h"
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
 namespace {
 
@@ -20,15 +19,18 @@ typedef struct {
 #define DEPTH 16
 #define TILE ($side * 4)
 
-__kernel __attribute__((reqd_work_group_size($side, $side, 1)))
-void tessera_matmul(__global const $S* a, i64 a_start, __global const $S* b, i64 b_start,
-                    __global $S* c, i64 c_start, Product p) {
-  __local $A a_tile[DEPTH][TILE + 1];  // (K, M)
-  __local $A b_tile[DEPTH][TILE + 1];  // (K, N)
+KERNEL_OF($side * $side)
+tessera_matmul(GLOBAL const $S* a, i64 a_start, GLOBAL const $S* b, i64 b_start,
+                    GLOBAL $S* c, i64 c_start, Product p) {
+  SHARED $A a_tile[DEPTH][TILE + 1];  // (K, M)
+  SHARED $A b_tile[DEPTH][TILE + 1];  // (K, N)
   a += a_start;
   b += b_start;
   c += c_start;
-  i64 batch = get_group_id(2);
+  // One dimension of groups: others are limited to 65535 on some devices.
+  const i64 columns = (p.n + TILE - 1) / TILE, rows = (p.m + TILE - 1) / TILE;
+  const i64 tile = (i64)GROUP % (rows * columns);
+  i64 batch = (i64)GROUP / (rows * columns);
   for (i32 d = 7; d >= 0; --d) {
     const i64 at = batch % p.extent.at[d];
     batch /= p.extent.at[d];
@@ -36,8 +38,8 @@ void tessera_matmul(__global const $S* a, i64 a_start, __global const $S* b, i64
     b += at * p.b_step.at[d];
     c += at * p.c_step.at[d];
   }
-  const i32 x = get_local_id(0), y = get_local_id(1), lane = y * $side + x;
-  const i64 row0 = (i64)get_group_id(1) * TILE, col0 = (i64)get_group_id(0) * TILE;
+  const i32 lane = LANE, x = lane % $side, y = lane / $side;
+  const i64 row0 = tile / columns * TILE, col0 = tile % columns * TILE;
   $A sum[4][4] = {{0}};
   for (i64 k0 = 0; k0 < p.k; k0 += DEPTH) {
     // Neighbouring lanes read along the dimension that is contiguous.
@@ -51,14 +53,14 @@ void tessera_matmul(__global const $S* a, i64 a_start, __global const $S* b, i64
       const bool inside = col0 + n < p.n && k0 + k < p.k;
       b_tile[k][n] = inside ? ($A)LOAD(b[(k0 + k) * p.b_row + (col0 + n) * p.b_col]) : 0;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    BARRIER;
     for (i32 k = 0; k < DEPTH; ++k) {
       for (i32 i = 0; i < 4; ++i) {
         const $A left = a_tile[k][y + i * $side];
         for (i32 j = 0; j < 4; ++j) sum[i][j] += left * b_tile[k][x + j * $side];
       }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    BARRIER;
   }
   for (i32 i = 0; i < 4; ++i) {
     for (i32 j = 0; j < 4; ++j) {
@@ -81,9 +83,9 @@ std::string accumulator(DType dtype) {
   return size_of(dtype) == 8 ? "u64" : "u32";
 }
 
-class Matmul : public OpenClExecutable {
+class Matmul : public GpuExecutable {
  public:
-  Matmul(Session& session, const KernelCall& call) : session_(session), call_(call) {
+  Matmul(Session& session, const KernelCall& call) : call_(call) {
     const View &a = call.operands[0].view, &b = call.operands[1].view, &c = call.operands[2].view;
     const int rank = c.shape.rank();
     product_ = {c.shape[rank - 2],   c.shape[rank - 1],   a.shape[rank - 1],   a.strides[rank - 2],
@@ -97,44 +99,39 @@ class Matmul : public OpenClExecutable {
       product_.b_step.at[d] = b.strides[d];
       product_.c_step.at[d] = c.strides[d];
     }
-    dense_ = dense_product(call);
-    if (dense_) return;
     const DType dtype = call.operands[0].dtype;
-    side_ = session.info().largest_group >= 256 ? 16 : session.info().largest_group >= 64 ? 8 : 4;
-    kernel_ = std::make_unique<Kernel>(
-        session, "matmul",
-        complete_source(cat(kAxesText, kText), dtype,
-                        {{"$side", cat(side_)}, {"$A", accumulator(dtype)}}),
-        "tessera_matmul");
+    side_ = session.device().largest_group >= 256  ? 16
+            : session.device().largest_group >= 64 ? 8
+                                                   : 4;
+    kernel_ = session.build("matmul",
+                            complete_source(session, cat(kAxesText, kText), dtype,
+                                            {{"$side", cat(side_)}, {"$A", accumulator(dtype)}}),
+                            "tessera_matmul");
   }
 
   void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
     Operand operands[3];
     for (size_t i = 0; i < 3; ++i) operands[i] = operand(at[i], call_.operands[i]);
-    if (dense_) return multiply_dense(*dense_, operands, session_.queue(stream));
     const int64_t tile = side_ * 4;
     Range range;
-    range.group[0] = range.group[1] = size_t(side_);
-    range.groups[0] = size_t((product_.n + tile - 1) / tile);
-    range.groups[1] = size_t((product_.m + tile - 1) / tile);
-    range.groups[2] = size_t(batch_);
+    range.group[0] = size_t(side_ * side_);
+    range.groups[0] =
+        size_t((product_.n + tile - 1) / tile * ((product_.m + tile - 1) / tile) * batch_);
     (*kernel_)(stream, range, operands[0], operands[1], operands[2], product_);
   }
 
  private:
-  Session& session_;
   const KernelCall call_;
   Product product_ = {};
   int64_t batch_ = 1;
   int64_t side_ = 0;
-  std::optional<DenseProduct> dense_;  // for CLBlast
   std::unique_ptr<Kernel> kernel_;
 };
 
 }  // namespace
 
-std::unique_ptr<OpenClExecutable> make_matmul(Session& session, const KernelCall& call) {
+std::unique_ptr<GpuExecutable> make_matmul(Session& session, const KernelCall& call) {
   return std::make_unique<Matmul>(session, call);
 }
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu

@@ -2,9 +2,9 @@
 // type (f16, bf16 and f32).
 #pragma once
 
-#include "tessera/backend/opencl/kernels/named_kernel.h"
+#include "tessera/backend/gpu/named_kernel.h"
 
-namespace tessera::opencl {
+namespace tessera::gpu {
 
 class ViewCopy {
  public:
@@ -21,4 +21,4 @@ class ViewCopy {
   std::unique_ptr<Kernel> kernel_;  // none: both are contiguous and of one dtype
 };
 
-}  // namespace tessera::opencl
+}  // namespace tessera::gpu
