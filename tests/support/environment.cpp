@@ -17,6 +17,7 @@ class Environment : public ::testing::Environment {
     if (const char* folder = std::getenv("TESSERA_CACHE_DIR"); folder != nullptr && *folder != 0) {
       ::setenv("POCL_CACHE_DIR", (std::string(folder) + "/pocl").c_str(), 0);
     }
+    ::setenv("TESSERA_DEVICE", "cpu", 0);  // the same tests with a GPU and without
     init();
   }
 };

@@ -83,7 +83,7 @@ void add_devices_of_backends(Report& report) {
   }
 }
 
-// Without a backend there is still the driver to be asked.
+// Cards that the driver knows and the backend cannot use.
 void add_cuda_devices_of_driver(Report& report) {
   const cuda::Devices& devices = cuda::devices();
   for (size_t i = 0; i < devices.list.size(); ++i) {
@@ -92,19 +92,17 @@ void add_cuda_devices_of_driver(Report& report) {
                             cuda::describe(info, devices.driver), info.memory_bytes,
                             why_absent(DeviceKind::cuda)});
   }
-  if (devices.list.empty()) report.add_missing(DeviceKind::cuda, devices.absent);
 }
 
 Report look() {
   Report report;
   add_devices_of_backends(report);
-  const std::vector<DeviceKind> kinds = backend_kinds();
   for (const DeviceKind kind : {DeviceKind::cuda, DeviceKind::opencl}) {
-    const bool built = std::ranges::find(kinds, kind) != kinds.end();
     const std::string absent = why_absent(kind);
-    if (kind == DeviceKind::cuda && !built) {
+    if (absent.empty()) continue;
+    if (kind == DeviceKind::cuda && !cuda::devices().list.empty()) {
       add_cuda_devices_of_driver(report);
-    } else if (!absent.empty()) {
+    } else {
       report.add_missing(kind, absent);
     }
   }

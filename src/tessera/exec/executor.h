@@ -1,5 +1,7 @@
 // Executor: a Program bound to a backend. Binding compiles kernels and checks that memory suffices;
-// running launches the instructions in order and allocates nothing once the arena has its size.
+// running launches the instructions in order and allocates nothing once the arena has its size. On
+// a backend that records, a program that runs a second time over the same buffers is recorded, and
+// is one launch from then on.
 #pragma once
 
 #include <memory>
@@ -57,9 +59,18 @@ class Executor {
     int64_t offset;
   };
 
+  // A run over these bases: null until the second one.
+  struct Recording {
+    std::vector<BufferRef> bases;
+    std::shared_ptr<const Executable> work;
+  };
+
   void check_memory() const;
   void ensure_arena();
   void launch(size_t i);
+  void launch_all();
+  void replay();
+  std::shared_ptr<const Executable> record();
   void run_profiled(Profile& profile);
 
   Program program_;
@@ -68,6 +79,9 @@ class Executor {
   std::vector<Place> places_;
   std::vector<BufferRef> bases_;     // arena, externals, outputs; refilled by each run
   std::vector<BufferRef> operands_;  // scratch of one launch
+
+  bool records_ = true;                // until the backend or the work says no
+  std::vector<Recording> recordings_;  // most recent first
 
   // The activities of the profile that a run added to last: the run itself, then each instruction.
   uint64_t profile_id_ = 0;

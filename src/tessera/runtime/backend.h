@@ -1,4 +1,5 @@
-// The seam between the engine and a device: everything a backend must do, in nine functions.
+// The seam between the engine and a device: everything a backend must do, in nine functions, and
+// four more for those that can grow memory in place or record work.
 //
 // Buffers are opaque handles with an offset. Work is issued to a Stream in order; a backend without
 // queues does it at once. Functions may be called from any thread; calls on one stream are ordered
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "tessera/kernel/kernel_call.h"
 
@@ -40,6 +42,8 @@ struct Buffer {
 struct BufferRef {
   void* handle = nullptr;
   int64_t offset = 0;  // bytes
+
+  bool operator==(const BufferRef&) const = default;
 };
 inline BufferRef ref(const Buffer& buffer) {
   return {buffer.memory ? buffer.memory->handle : nullptr, buffer.offset};
@@ -80,6 +84,19 @@ class Backend {
                       int64_t extent0, Stream stream) = 0;
 
   virtual void synchronize(Stream stream) = 0;
+
+  // Memory for temporaries that may grow where it is: extend() then keeps its handle and contents.
+  // False: it cannot; allocate anew. Throws when the device has no more.
+  virtual std::shared_ptr<Memory> allocate_arena(int64_t bytes) { return allocate(bytes); }
+  virtual bool extend(Memory&, int64_t /*bytes*/) { return false; }
+
+  // What is launched on the stream between the two is kept instead of run; launch() of the result,
+  // without operands, then runs all of it, over the same buffers. False: this backend records
+  // nothing. Null: not this work; `reason` says why.
+  virtual bool begin_recording(Stream) { return false; }
+  virtual std::unique_ptr<Executable> end_recording(Stream, std::string& /*reason*/) {
+    return nullptr;
+  }
 };
 
 }  // namespace tessera

@@ -15,9 +15,12 @@ void Counters::add_release(int64_t bytes) {
 }
 
 CounterValues Counters::snapshot() const {
-  return {allocations.load(std::memory_order_relaxed), bytes_in_use.load(std::memory_order_relaxed),
-          peak_bytes.load(std::memory_order_relaxed), compiles.load(std::memory_order_relaxed),
-          launches.load(std::memory_order_relaxed)};
+  return {allocations.load(std::memory_order_relaxed),
+          bytes_in_use.load(std::memory_order_relaxed),
+          peak_bytes.load(std::memory_order_relaxed),
+          compiles.load(std::memory_order_relaxed),
+          launches.load(std::memory_order_relaxed),
+          synchronizations.load(std::memory_order_relaxed)};
 }
 
 Counters& counters() {

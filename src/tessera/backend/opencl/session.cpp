@@ -4,6 +4,7 @@
 
 #include "tessera/backend/opencl/kernels/kernel.h"
 #include "tessera/runtime/caching_allocator.h"
+#include "tessera/runtime/counters.h"
 
 namespace tessera::opencl {
 
@@ -129,6 +130,7 @@ void Session::watch(Stream stream, const std::shared_ptr<const gpu::IndexCheck>&
 }
 
 void Session::finish(Stream stream) {
+  counters().synchronizations.fetch_add(1, std::memory_order_relaxed);
   Lane& here = lane(stream);
   const QueueId queue = here.queue;
   expect_success(api().finish(queue), "waiting for the device");

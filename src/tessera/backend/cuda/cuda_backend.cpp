@@ -1,0 +1,153 @@
+#include "tessera/backend/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+
+#include "tessera/backend/cuda/compiler.h"
+#include "tessera/backend/cuda/kernels/kernel.h"
+#include "tessera/backend/gpu/generated_kernel.h"
+#include "tessera/backend/gpu/named_kernel.h"
+#include "tessera/base/device.h"
+#include "tessera/runtime/counters.h"
+
+namespace tessera {
+
+namespace cuda {
+
+namespace {
+
+constexpr int kAlignment = 256;
+constexpr int kOldestCapability = 75;
+
+Target describe_target(const DeviceInfo& info, int driver_version, const std::string& name) {
+  Target target;
+  target.device = name;
+  target.description = describe(info, driver_version);
+  target.memory_bytes = info.memory_bytes;
+  target.alignment = kAlignment;
+  for (const gpu::NamedKernelRow& row : gpu::named_kernels()) {
+    target.named_kernels.emplace_back(row.name);
+  }
+  target.named_kernels.emplace_back("custom");
+  return target;
+}
+
+Address address(BufferRef buffer) {
+  return reinterpret_cast<Address>(buffer.handle) + Address(buffer.offset);
+}
+
+class CudaBackend : public Backend {
+ public:
+  CudaBackend(int index, const DeviceInfo& info, int driver_version, const std::string& name)
+      : session_(index, info, name), target_(describe_target(info, driver_version, name)) {}
+
+  const Target& target() const override { return target_; }
+
+  std::shared_ptr<Memory> allocate(int64_t bytes) override {
+    TESSERA_ASSERT(bytes >= 0);
+    const Address made = session_.allocate(bytes);
+    counters().add_allocation(bytes);
+    return std::make_shared<Memory>(this, reinterpret_cast<void*>(made), bytes, false);
+  }
+
+  std::shared_ptr<Memory> allocate_arena(int64_t bytes) override {
+    std::unique_ptr<GrowingMemory> made = session_.reserve(std::max<int64_t>(bytes, 1));
+    void* const handle = reinterpret_cast<void*>(made->address());
+    {
+      const std::lock_guard lock(mutex_);
+      arenas_[handle] = std::move(made);
+    }
+    counters().add_allocation(bytes);
+    return std::make_shared<Memory>(this, handle, bytes, false);
+  }
+
+  bool extend(Memory& memory, int64_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    const auto arena = arenas_.find(memory.handle);
+    if (arena == arenas_.end()) return false;
+    session_.enter();
+    if (arena->second->grow(bytes) != kSuccess) session_.say_out_of_memory(bytes);
+    counters().add_allocation(bytes - memory.bytes);
+    memory.bytes = bytes;
+    return true;
+  }
+
+  void release(Memory& memory) override {
+    counters().add_release(memory.bytes);
+    const std::lock_guard lock(mutex_);
+    if (arenas_.contains(memory.handle)) {
+      session_.wait();  // unmapping does not
+      arenas_.erase(memory.handle);
+    } else {
+      session_.free(reinterpret_cast<Address>(memory.handle));
+    }
+  }
+
+  void upload(BufferRef to, const void* from, int64_t bytes, Stream stream) override {
+    if (bytes > 0) session_.upload(address(to), from, bytes, stream);
+  }
+
+  void download(void* to, BufferRef from, int64_t bytes, Stream stream) override {
+    session_.download(to, address(from), bytes, stream);
+  }
+
+  void copy(BufferRef to, BufferRef from, int64_t bytes, Stream stream) override {
+    if (bytes > 0) session_.copy(to, from, bytes, stream);
+  }
+
+  std::unique_ptr<Executable> compile(const KernelCall& call) override {
+    counters().compiles.fetch_add(1, std::memory_order_relaxed);
+    if (call.ir) return std::make_unique<gpu::GeneratedKernel>(session_, *call.ir);
+    if (call.kernel == "custom") return make_custom(session_, call);
+    return gpu::make_named_kernel(session_, call);
+  }
+
+  void launch(const Executable& executable, std::span<const BufferRef> operands, int64_t extent0,
+              Stream stream) override {
+    counters().launches.fetch_add(1, std::memory_order_relaxed);
+    static_cast<const gpu::GpuExecutable&>(executable).launch(operands, extent0, stream);
+  }
+
+  bool begin_recording(Stream stream) override {
+    session_.begin_recording(stream);
+    return true;
+  }
+
+  std::unique_ptr<Executable> end_recording(Stream stream, std::string& reason) override {
+    return session_.end_recording(stream, reason);
+  }
+
+  void synchronize(Stream stream) override { session_.finish(stream); }
+
+ private:
+  Session session_;
+  Target target_;
+  std::mutex mutex_;
+  std::unordered_map<void*, std::unique_ptr<GrowingMemory>> arenas_;  // by their address
+};
+
+}  // namespace
+
+}  // namespace cuda
+
+int cuda_device_count() { return cuda_absent().empty() ? int(cuda::devices().list.size()) : 0; }
+
+std::string cuda_absent() {
+  const cuda::Devices& found = cuda::devices();
+  if (!found.absent.empty()) return found.absent;
+  if (!cuda::driver_library().driver) return cuda::driver_library().absent;
+  for (const cuda::DeviceInfo& info : found.list) {
+    if (10 * info.major + info.minor >= cuda::kOldestCapability) return "";
+  }
+  return cat(found.list[0].name, " has compute capability ", found.list[0].major, ".",
+             found.list[0].minor, ", 7.5 or more is needed");
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int index) {
+  const cuda::Devices& found = cuda::devices();
+  return std::make_unique<cuda::CudaBackend>(index, found.list[size_t(index)], found.driver,
+                                             to_string(Device(DeviceKind::cuda, index)));
+}
+
+}  // namespace tessera

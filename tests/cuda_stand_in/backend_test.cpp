@@ -1,0 +1,315 @@
+// The CUDA backend as the engine sees it: memory, recorded programs, kernels, errors.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "cuda_stand_in/stand_in_test.h"
+#include "io/temp_folder.h"
+#include "runtime/child.h"
+#include "support/expect_error.h"
+#include "tessera/backend/cuda/compiler.h"
+#include "tessera/backend/cuda/kernels/kernel.h"
+#include "tessera/backend/cuda/libraries.h"
+#include "tessera/runtime/caching_allocator.h"
+#include "tessera/runtime/counters.h"
+#include "tessera/tessera.h"
+
+namespace tessera::test {
+namespace {
+
+class CudaBackendTest : public OnStandIn<> {};
+
+Backend& device() { return backend(kCuda); }
+
+std::vector<float> numbers(size_t n) {
+  std::vector<float> result(n);
+  std::iota(result.begin(), result.end(), 1.0f);
+  return result;
+}
+
+std::vector<float> read(BufferRef from, size_t n) {
+  std::vector<float> result(n);
+  device().download(result.data(), from, int64_t(4 * n), Stream{});
+  return result;
+}
+
+TEST_F(CudaBackendTest, DescribesItself) {
+  const Target& target = device().target();
+  EXPECT_EQ(target.device, "cuda:0");
+  EXPECT_EQ(target.description,
+            "Stand-in, 4 multiprocessors, compute capability 9.0, driver for CUDA 13.0");
+  EXPECT_EQ(target.memory_bytes, int64_t(1) << 30);
+  for (const char* kernel : {"matmul", "attention", "scatter_add", "sort", "copy", "custom"}) {
+    EXPECT_TRUE(target.has(kernel)) << kernel;
+  }
+  EXPECT_EQ(error_text([] { backend("cuda:99"); }),
+            "Failed to initialize CUDA device 99: 1 device found");
+}
+
+TEST_F(CudaBackendTest, CopiesBothWaysAtOffsets) {
+  const auto memory = device().allocate(64), other = device().allocate(64);
+  device().upload({memory->handle, 16}, numbers(4).data(), 16, Stream{});
+  device().copy({other->handle, 4}, {memory->handle, 16}, 16, Stream{});
+  EXPECT_EQ(read({other->handle, 8}, 3), (std::vector<float>{2, 3, 4}));
+  device().upload({memory->handle, 0}, numbers(4).data(), 16, Stream{1});
+  device().synchronize(Stream{1});
+  EXPECT_EQ(read({memory->handle, 0}, 4), numbers(4));
+}
+
+// More than all of the pinned memory that uploads go through, in pieces of odd sizes.
+TEST_F(CudaBackendTest, UploadsAnyAmount) {
+  const std::vector<float> large = numbers(size_t(25) << 20);
+  const auto memory = device().allocate(int64_t(4 * large.size()));
+  device().upload({memory->handle, 0}, large.data(), int64_t(4 * large.size()), Stream{});
+  EXPECT_EQ(read({memory->handle, 0}, large.size()), large);
+  for (size_t i = 0; i < 3000; ++i) {
+    const std::vector<float> part = numbers(i % 97 * 700);
+    device().upload({memory->handle, 0}, part.data(), int64_t(4 * part.size()), Stream{});
+    if (i % 500 == 499) EXPECT_EQ(read({memory->handle, 0}, part.size()), part);
+  }
+}
+
+TEST_F(CudaBackendTest, SaysWhatItCouldNotAllocate) {
+  const int64_t bytes = int64_t(1) << 40;
+  for (const bool arena : {false, true}) {
+    const std::string text =
+        error_text([&] { arena ? device().allocate_arena(bytes) : device().allocate(bytes); });
+    EXPECT_EQ(text.find(cat("cuda:0: out of memory: asked for ", bytes, " bytes; ")), 0u) << text;
+    EXPECT_TRUE(text.ends_with(" of 1073741824 are free")) << text;
+  }
+}
+
+// What was captured keeps its address while the arena grows.
+TEST_F(CudaBackendTest, AnArenaGrowsWhereItIs) {
+  const CounterValues before = counters().snapshot();
+  {
+    const auto arena = device().allocate_arena(1000);
+    void* const address = arena->handle;
+    device().upload({address, 0}, numbers(100).data(), 400, Stream{});
+    for (const int64_t bytes : {int64_t(5) << 20, int64_t(100) << 20, int64_t(300) << 20}) {
+      EXPECT_TRUE(device().extend(*arena, bytes));
+      EXPECT_EQ(arena->handle, address);
+      EXPECT_EQ(arena->bytes, bytes);
+      device().upload({address, bytes - 400}, numbers(100).data(), 400, Stream{});
+    }
+    EXPECT_EQ(read({address, 0}, 100), numbers(100));
+    EXPECT_NE(error_text([&] {
+                device().extend(*arena, int64_t(2) << 30);
+              }).find("cuda:0: out of memory: asked for 2147483648 bytes; "),
+              std::string::npos);
+    EXPECT_FALSE(device().extend(*device().allocate(64), 128));
+  }
+  EXPECT_EQ(counters().snapshot().bytes_in_use, before.bytes_in_use);
+}
+
+// Training on the device and on the CPU.
+struct Losses {
+  std::vector<float> values;
+  CounterValues steady;  // of the last ten steps
+};
+Losses train(Device where) {
+  set_default_device(where);
+  Losses losses;
+  Var w1(reshape(sin(arange(16 * 32, DType::f32)), {16, 32}) * 0.3f, "w1");
+  Var w2(reshape(cos(arange(32, DType::f32)), {32, 1}) * 0.3f, "w2");
+  Var rate(scalar(0.05f), "rate", false);
+  auto step = compile([&](const Tensor& x, const Tensor& y) {
+    const Tensor error = matmul(gelu(matmul(x, w1)), w2) - y;
+    const Tensor loss = mean(error * error);
+    const std::vector<Tensor> params = {w1, w2};
+    const std::vector<Tensor> grads = grad(loss, params);
+    w1.assign(w1.value() - rate.value() * grads[0]);
+    w2.assign(w2.value() - rate.value() * grads[1]);
+    return loss;
+  });
+  const Tensor x = reshape(sin(arange(8 * 16, DType::f32) * 0.7f), {8, 16});
+  const Tensor y = reshape(cos(arange(8, DType::f32)), {8, 1});
+  x.eval();
+  y.eval();
+  std::vector<Tensor> kept;
+  CounterValues before;
+  for (int i = 0; i < 30; ++i) {
+    if (i == 20) before = counters().snapshot();
+    const Tensor loss = step(x, y);
+    if (i < 20) losses.values.push_back(float(loss.item()));
+  }
+  const CounterValues after = counters().snapshot();
+  losses.steady = {after.allocations - before.allocations,
+                   0,
+                   0,
+                   after.compiles - before.compiles,
+                   after.launches - before.launches,
+                   after.synchronizations - before.synchronizations};
+  return losses;
+}
+
+TEST_F(CudaBackendTest, AStepIsOneLaunch) {
+  const Losses here = train(kCuda), there = train(DeviceKind::cpu);
+  for (size_t i = 0; i < there.values.size(); ++i) {
+    EXPECT_NEAR(here.values[i], there.values[i], 1e-5) << i;
+  }
+  EXPECT_LT(here.values.back(), here.values.front());
+  EXPECT_EQ(here.steady.allocations, 0);
+  EXPECT_EQ(here.steady.compiles, 0);
+  EXPECT_EQ(here.steady.synchronizations, 0);
+  EXPECT_EQ(here.steady.launches, 10);
+}
+
+// Results that are kept make the program write elsewhere: other buffers, other recordings.
+TEST_F(CudaBackendTest, RecordingsFollowTheirBuffers) {
+  auto twice = compile([](const Tensor& x) { return x * 2.f + 1.f; });
+  std::vector<Tensor> kept;
+  for (int i = 0; i < 30; ++i) kept.push_back(twice(tensor<float>({float(i), 1}, {2})));
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_EQ(kept[size_t(i)].to_vector<float>(), (std::vector<float>{2 * float(i) + 1, 3}));
+  }
+}
+
+TEST_F(CudaBackendTest, AnIndexOutOfRangeIsAnError) {
+  const Tensor table = arange(10, DType::f32);
+  table.eval();
+  auto look_up = compile([&](const Tensor& index) { return take(table, index, 0); });
+  for (int i = 0; i < 4; ++i) {  // recorded at last
+    EXPECT_EQ(look_up(tensor<int64_t>({3, i}, {2})).to_vector<float>(),
+              (std::vector<float>{3, float(i)}));
+  }
+  const std::string text = error_text([&] {
+    look_up(tensor<int64_t>({3, 10}, {2})).to_vector<float>();
+  });
+  EXPECT_NE(text.find("an index is out of range [0, 10)"), std::string::npos) << text;
+  EXPECT_EQ(look_up(tensor<int64_t>({9, 0}, {2})).to_vector<float>(), (std::vector<float>{9, 0}))
+      << "the flag is taken back";
+}
+
+TEST_F(CudaBackendTest, KeepsTheSourceThatDoesNotCompile) {
+  const std::string source = "extern \"C\" __global__ void broken(float* y) { y[0] = nonsense; }";
+  cuda::Session session(0, cuda::devices().list[0], "cuda:0");
+  const std::string text = full_error_text([&] { session.build("broken", source, "broken"); });
+  EXPECT_EQ(text.find("broken: the kernel does not compile for cuda:0 (Stand-in, sm_90a, NVRTC "
+                      "13.0): "),
+            0u)
+      << text;
+  EXPECT_NE(text.find("nonsense"), std::string::npos) << text;
+  const std::string before = "; its source is kept in ";
+  const std::string path = text.substr(text.find(before) + before.size());
+  std::ostringstream kept;
+  kept << std::ifstream(path).rdbuf();
+  EXPECT_EQ(kept.str(), source);
+  std::filesystem::remove(path);
+}
+
+TEST_F(CudaBackendTest, SaysWhatDoesNotFitAKernel) {
+  const std::string source = "extern \"C\" __global__ void one(float* y) { y[0] = 1; }";
+  cuda::Session session(0, cuda::devices().list[0], "cuda:0");
+  EXPECT_EQ(error_text([&] { session.build("op", source, "two"); }),
+            "op: its source has no kernel 'two' for cuda:0: named symbol not found (500)");
+  const auto kernel = session.build("op", source, "one");
+  gpu::Range large;
+  large.group[0] = 2048;
+  void* nothing = nullptr;
+  EXPECT_EQ(error_text([&] { (*kernel)(Stream{}, large, nothing); }),
+            "op: cuda:0 reports: invalid argument (1)");
+  gpu::Range none;
+  none.groups[0] = 0;
+  (*kernel)(Stream{}, none, nothing);
+  session.finish(Stream{});
+  EXPECT_EQ(error_text([&] { session.free(1); }),
+            "CUDA: freeing memory failed: invalid argument (1)");
+}
+
+// Tells the driver to misbehave.
+void tell_driver(const char* function, bool on) {
+  void* const library = ::dlopen(STAND_IN_DRIVER, RTLD_NOW | RTLD_NOLOAD);
+  reinterpret_cast<void (*)(bool)>(::dlsym(library, function))(on);
+}
+
+TEST_F(CudaBackendTest, SaysWhatTheCompilerLacks) {
+  const std::string source = "extern \"C\" __global__ void one(float* y) { y[0] = 5; }";
+  cuda::DeviceInfo old = cuda::devices().list[0];
+  old.major = 5;
+  cuda::Session session(0, old, "cuda:0");
+  EXPECT_EQ(error_text([&] { session.build("op", source, "one"); }),
+            "op: NVRTC 13.0 knows no architecture of cuda:0 (compute capability 5.0)");
+  std::string out;
+  const std::string command =
+      "TESSERA_NVRTC_LIBRARY=libnone.so.1 '" TESSERA_COMMAND "' selftest --device cuda:0 2>&1";
+  FILE* pipe = ::popen(command.c_str(), "r");
+  char block[4096];
+  for (size_t n = 0; (n = ::fread(block, 1, sizeof block, pipe)) > 0;) out.append(block, n);
+  EXPECT_NE(::pclose(pipe), 0);
+  EXPECT_NE(out.find("kernels for cuda:0 need NVIDIA's run-time compiler: libnone.so.1 not found"),
+            std::string::npos)
+      << out;
+}
+
+TEST_F(CudaBackendTest, ADriverMayRefuseAKernel) {
+  const std::string source = "extern \"C\" __global__ void one(float* y) { y[0] = 6; }";
+  cuda::Session session(0, cuda::devices().list[0], "cuda:0");
+  session.enter();
+  tell_driver("stand_in_refuse", true);
+  EXPECT_EQ(error_text([&] { session.build("op", source, "one"); }),
+            "op: cuda:0 does not take the kernel that was compiled for it");
+  tell_driver("stand_in_refuse", false);
+  session.build("op", source, "one");
+}
+
+// In a process of its own: the device is lost.
+TEST_F(CudaBackendTest, AFaultIsReportedOnce) {
+  const auto work = [] {
+    const auto memory = device().allocate(64);
+    tell_driver("stand_in_fault", true);
+    const std::string first = error_text([] { device().synchronize(Stream{}); });
+    const std::string second = error_text([&] {
+      device().copy({memory->handle, 0}, {memory->handle, 0}, 8, Stream{});
+    });
+    const bool right =
+        first ==
+            "waiting for the device: cuda:0 reports: an illegal memory access was encountered "
+            "(700); the kernel at fault may be an earlier one: TESSERA_CUDA_SYNC=1 finds it" &&
+        second == "cuda:0: the device was lost to an earlier fault of a kernel";
+    if (!right) std::cerr << first << "\n" << second << "\n";
+    return right ? 0 : 1;
+  };
+  EXPECT_EQ(wait_for_child(start_child(work)), 0);
+}
+
+TEST_F(CudaBackendTest, RunsAUsersKernel) {
+  const CustomFunction scale = custom_op(
+      {.name = "scale",
+       .types = [](std::span<const Type> inputs) { return std::vector<Type>{inputs[0]}; },
+       .cuda = "extern \"C\" __global__ void scale(const float* x, float* y, long long n) {\n"
+               "  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;\n"
+               "  if (i < n) y[i] = 3 * x[i];\n}\n"});
+  const Tensor x = arange(1000, DType::f32);
+  EXPECT_EQ(sum(scale(x)).item(), 3 * 499500);
+}
+
+TEST(CudaCompiler, ChoosesAnArchitecture) {
+  const std::vector<int> known = {75, 80, 86, 90, 100, 120};
+  EXPECT_EQ(cuda::architecture_for(9, 0, known), "sm_90a");
+  EXPECT_EQ(cuda::architecture_for(8, 0, known), "sm_80");
+  EXPECT_EQ(cuda::architecture_for(8, 9, known), "compute_86");
+  EXPECT_EQ(cuda::architecture_for(12, 1, known), "compute_120");
+  EXPECT_EQ(cuda::architecture_for(7, 0, known), "");
+}
+
+TEST(CudaLibraries, AreLookedForInFolders) {
+  const TempFolder folder;
+  write_text(folder / "libone.so.1", "");
+  const char* const names[] = {"libone.so.1", "libtwo.so.2"};
+  const std::vector<std::string> folders = {folder.path().native(), "/no/such/folder"};
+  EXPECT_EQ(
+      cuda::library_files(names, folders),
+      (std::vector<std::string>{"libone.so.1", "libtwo.so.2", (folder / "libone.so.1").native()}));
+}
+
+TEST(CudaDriver, SaysWhatIsMissing) {
+  EXPECT_EQ(cuda::open_driver("libnone.so.1").absent, "libnone.so.1 not found");
+  EXPECT_EQ(cuda::open_driver("libm.so.6").absent,
+            "libm.so.6 has no cuInit: the driver is too old");
+}
+
+}  // namespace
+}  // namespace tessera::test

@@ -1,0 +1,397 @@
+// A library that answers like libcuda.so.1 and runs kernels on the host, those that nvrtc.cpp
+// compiled. Streams run at once; what is captured is kept as a list. Memory starts as NaN.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "module.h"
+
+namespace {
+
+using Address = unsigned long long;
+using Work = std::function<void()>;
+
+constexpr int kSuccess = 0, kInvalid = 1, kOutOfMemory = 2, kNotFound = 500, kFault = 700;
+constexpr size_t kTotal = size_t(1) << 30, kGranule = size_t(2) << 20;
+constexpr int kPoison = 0xFB;
+
+struct Stream {
+  bool capturing = false;
+  std::vector<Work> captured;
+};
+struct Graph {
+  std::vector<Work> work;
+};
+struct Module {
+  void* library;
+};
+struct Function {
+  stand_in::Run run;
+  stand_in::Enter enter;
+  stand_in::Sizes sizes;
+  bool waits;
+};
+
+std::recursive_mutex g_mutex;
+size_t g_used = 0;
+bool g_faulted = false, g_refuses = false;
+std::map<Address, size_t> g_sizes;  // of allocations
+std::map<Address, size_t> g_physical;
+
+// Lanes that take turns: each runs to its next barrier, then the next one does.
+struct Fibers {
+  static constexpr size_t kStack = 256 << 10;
+  ucontext_t home;
+  std::vector<ucontext_t> lanes;
+  std::vector<std::unique_ptr<char[]>> stacks;
+  std::vector<bool> done;
+  unsigned now = 0;
+  const Function* function = nullptr;
+  void** params = nullptr;
+  stand_in::Place place = {};
+};
+Fibers g_fibers;
+
+void wait_fiber() { swapcontext(&g_fibers.lanes[g_fibers.now], &g_fibers.home); }
+void wait_never() {}
+
+void fiber_main() {
+  const unsigned lane = g_fibers.now;
+  stand_in::Place place = g_fibers.place;
+  place.lane = lane;
+  g_fibers.function->run(g_fibers.params, place, wait_fiber);
+  g_fibers.done[lane] = true;
+  swapcontext(&g_fibers.lanes[lane], &g_fibers.home);
+}
+
+void run_group(const Function& function, void** params, stand_in::Place place) {
+  if (!function.waits) {
+    for (place.lane = 0; place.lane < place.lanes; ++place.lane) {
+      function.run(params, place, wait_never);
+    }
+    return;
+  }
+  Fibers& f = g_fibers;
+  f.function = &function;
+  f.params = params;
+  f.place = place;
+  f.lanes.resize(std::max<size_t>(f.lanes.size(), place.lanes));
+  f.done.assign(place.lanes, false);
+  while (f.stacks.size() < place.lanes) f.stacks.emplace_back(new char[Fibers::kStack]);
+  for (unsigned lane = 0; lane < place.lanes; ++lane) {
+    getcontext(&f.lanes[lane]);
+    f.lanes[lane].uc_stack = {f.stacks[lane].get(), 0, Fibers::kStack};
+    f.lanes[lane].uc_link = nullptr;
+    makecontext(&f.lanes[lane], fiber_main, 0);
+  }
+  for (bool busy = true; busy;) {
+    busy = false;
+    for (f.now = 0; f.now < place.lanes; ++f.now) {
+      if (f.done[f.now]) continue;
+      place.lane = f.now;
+      function.enter(place);
+      swapcontext(&f.home, &f.lanes[f.now]);
+      busy = busy || !f.done[f.now];
+    }
+  }
+}
+
+int submit(Stream* stream, Work work) {
+  if (g_faulted) return kFault;
+  if (stream != nullptr && stream->capturing) {
+    stream->captured.push_back(std::move(work));
+  } else {
+    work();
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+// For tests: synchronisations report a fault; modules are refused.
+void stand_in_fault(bool faulted) { g_faulted = faulted; }
+void stand_in_refuse(bool refuses) { g_refuses = refuses; }
+
+int cuInit(unsigned) { return kSuccess; }
+int cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return kSuccess;
+}
+int cuDeviceGetCount(int* count) {
+  *count = 1;
+  return kSuccess;
+}
+int cuDeviceGet(int* device, int index) {
+  *device = index;
+  return kSuccess;
+}
+int cuDeviceGetName(char* name, int bytes, int) {
+  std::strncpy(name, "Stand-in", size_t(bytes));
+  return kSuccess;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  *bytes = kTotal;
+  return kSuccess;
+}
+int cuDeviceGetAttribute(int* value, int what, int) {
+  *value = what == 1    ? 1024
+           : what == 8  ? 49152
+           : what == 16 ? 4
+           : what == 75 ? 9
+           : what == 76 ? 0
+           : what == 97 ? 232448
+                        : 1;
+  return kSuccess;
+}
+int cuGetErrorName(int, const char** text) {
+  *text = "ERROR";
+  return kSuccess;
+}
+int cuGetErrorString(int code, const char** text) {
+  *text = code == kOutOfMemory ? "out of memory"
+          : code == kFault     ? "an illegal memory access was encountered"
+          : code == kNotFound  ? "named symbol not found"
+                               : "invalid argument";
+  return kSuccess;
+}
+int cuDevicePrimaryCtxRetain(void** context, int) {
+  static int instance;
+  *context = &instance;
+  return kSuccess;
+}
+int cuCtxSetCurrent(void*) { return kSuccess; }
+
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  const std::lock_guard lock(g_mutex);
+  *free = kTotal - g_used;
+  *total = kTotal;
+  return kSuccess;
+}
+int cuMemAlloc_v2(Address* made, size_t bytes) {
+  const std::lock_guard lock(g_mutex);
+  if (bytes > kTotal - g_used) return kOutOfMemory;
+  const size_t rounded = (bytes + 255) / 256 * 256;
+  void* memory = std::aligned_alloc(256, rounded);
+  std::memset(memory, kPoison, rounded);
+  *made = reinterpret_cast<Address>(memory);
+  g_sizes[*made] = bytes;
+  g_used += bytes;
+  return kSuccess;
+}
+int cuMemFree_v2(Address address) {
+  const std::lock_guard lock(g_mutex);
+  const auto found = g_sizes.find(address);
+  if (found == g_sizes.end()) return kInvalid;
+  g_used -= found->second;
+  g_sizes.erase(found);
+  std::free(reinterpret_cast<void*>(address));
+  return kSuccess;
+}
+int cuMemHostAlloc(void** made, size_t bytes, unsigned) {
+  *made = std::malloc(bytes);
+  return kSuccess;
+}
+int cuMemFreeHost(void* memory) {
+  std::free(memory);
+  return kSuccess;
+}
+int cuMemHostGetDevicePointer_v2(Address* address, void* memory, unsigned) {
+  *address = reinterpret_cast<Address>(memory);
+  return kSuccess;
+}
+int cuMemAddressReserve(Address* made, size_t bytes, size_t, Address, unsigned long long) {
+  void* memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return kOutOfMemory;
+  *made = reinterpret_cast<Address>(memory);
+  return kSuccess;
+}
+int cuMemAddressFree(Address address, size_t bytes) {
+  return munmap(reinterpret_cast<void*>(address), bytes) == 0 ? kSuccess : kInvalid;
+}
+int cuMemGetAllocationGranularity(size_t* bytes, const void*, int) {
+  *bytes = kGranule;
+  return kSuccess;
+}
+int cuMemCreate(unsigned long long* id, size_t bytes, const void*, unsigned long long) {
+  const std::lock_guard lock(g_mutex);
+  static unsigned long long next = 0;
+  if (bytes % kGranule != 0) return kInvalid;
+  if (bytes > kTotal - g_used) return kOutOfMemory;
+  *id = ++next;
+  g_physical[*id] = bytes;
+  g_used += bytes;
+  return kSuccess;
+}
+int cuMemRelease(unsigned long long id) {
+  const std::lock_guard lock(g_mutex);
+  g_used -= g_physical[id];
+  g_physical.erase(id);
+  return kSuccess;
+}
+int cuMemMap(Address address, size_t bytes, size_t, unsigned long long id, unsigned long long) {
+  const std::lock_guard lock(g_mutex);
+  const auto found = g_physical.find(id);
+  return found != g_physical.end() && found->second == bytes && address % kGranule % 4096 == 0
+             ? kSuccess
+             : kInvalid;
+}
+int cuMemUnmap(Address address, size_t bytes) {
+  return mprotect(reinterpret_cast<void*>(address), bytes, PROT_NONE) == 0 ? kSuccess : kInvalid;
+}
+int cuMemSetAccess(Address address, size_t bytes, const void*, size_t) {
+  void* memory = reinterpret_cast<void*>(address);
+  if (mprotect(memory, bytes, PROT_READ | PROT_WRITE) != 0) return kInvalid;
+  std::memset(memory, kPoison, bytes);
+  return kSuccess;
+}
+int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, Stream* stream) {
+  const std::lock_guard lock(g_mutex);
+  return submit(stream, [=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
+}
+int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, Stream* stream) {
+  const std::lock_guard lock(g_mutex);
+  return submit(stream, [=] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); });
+}
+int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Stream* stream) {
+  const std::lock_guard lock(g_mutex);
+  return submit(stream, [=] {
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  });
+}
+int cuMemsetD32Async(Address to, unsigned word, size_t count, Stream* stream) {
+  const std::lock_guard lock(g_mutex);
+  return submit(stream, [=] { std::fill_n(reinterpret_cast<unsigned*>(to), count, word); });
+}
+
+int cuStreamCreate(Stream** stream, unsigned) {
+  *stream = new Stream;
+  return kSuccess;
+}
+int cuStreamDestroy_v2(Stream* stream) {
+  delete stream;
+  return kSuccess;
+}
+int cuStreamSynchronize(Stream*) { return g_faulted ? kFault : kSuccess; }
+int cuStreamBeginCapture_v2(Stream* stream, int) {
+  const std::lock_guard lock(g_mutex);
+  if (stream->capturing) return kInvalid;
+  stream->capturing = true;
+  stream->captured.clear();
+  return kSuccess;
+}
+int cuStreamEndCapture(Stream* stream, Graph** graph) {
+  const std::lock_guard lock(g_mutex);
+  if (!stream->capturing) return kInvalid;
+  stream->capturing = false;
+  *graph = new Graph{std::move(stream->captured)};
+  return kSuccess;
+}
+int cuGraphInstantiateWithFlags(Graph** exec, Graph* graph, unsigned long long) {
+  *exec = new Graph(*graph);
+  return kSuccess;
+}
+int cuGraphLaunch(Graph* graph, Stream* stream) {
+  const std::lock_guard lock(g_mutex);
+  for (const Work& work : graph->work) {
+    if (const int result = submit(stream, work)) return result;
+  }
+  return kSuccess;
+}
+int cuGraphExecDestroy(Graph* graph) {
+  delete graph;
+  return kSuccess;
+}
+int cuGraphDestroy(Graph* graph) {
+  delete graph;
+  return kSuccess;
+}
+
+int cuEventCreate(int** event, unsigned) {
+  *event = new int(0);
+  return kSuccess;
+}
+int cuEventDestroy_v2(int* event) {
+  delete event;
+  return kSuccess;
+}
+int cuEventRecord(int*, Stream*) { return kSuccess; }
+int cuEventSynchronize(int*) { return kSuccess; }
+int cuEventElapsedTime(float* milliseconds, int*, int*) {
+  *milliseconds = 1;
+  return kSuccess;
+}
+
+int cuModuleLoadData(Module** module, const void* image) {
+  const auto* bytes = static_cast<const char*>(image);
+  if (g_refuses) return kInvalid;
+  if (std::memcmp(bytes, stand_in::kMagic, sizeof stand_in::kMagic) != 0) return kInvalid;
+  size_t size = 0;
+  std::memcpy(&size, bytes + 8, sizeof size);
+  std::string path = (std::filesystem::temp_directory_path() / "tessera_module_XXXXXX").string();
+  const int file = mkstemp(path.data());
+  if (file < 0) return kInvalid;
+  std::ofstream(path, std::ios::binary).write(bytes + 16, std::streamsize(size));
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::filesystem::remove(path);
+  ::close(file);
+  if (library == nullptr) return kInvalid;
+  *module = new Module{library};
+  return kSuccess;
+}
+int cuModuleUnload(Module* module) {
+  delete module;  // its functions may be in a graph: the library stays
+  return kSuccess;
+}
+int cuModuleGetFunction(Function** function, Module* module, const char* name) {
+  const std::string entry = name;
+  const auto run =
+      reinterpret_cast<stand_in::Run>(dlsym(module->library, (entry + "__run").c_str()));
+  if (run == nullptr) return kNotFound;
+  *function = new Function{
+      run, reinterpret_cast<stand_in::Enter>(dlsym(module->library, "enter")),
+      reinterpret_cast<stand_in::Sizes>(dlsym(module->library, (entry + "__sizes").c_str())),
+      *static_cast<const bool*>(dlsym(module->library, "waits"))};
+  return kSuccess;
+}
+int cuFuncGetAttribute(int* value, int, Function*) {
+  *value = 1024;
+  return kSuccess;
+}
+int cuLaunchKernel(Function* function, unsigned groups, unsigned groups_y, unsigned groups_z,
+                   unsigned lanes, unsigned lanes_y, unsigned lanes_z, unsigned, Stream* stream,
+                   void** params, void**) {
+  const std::lock_guard lock(g_mutex);
+  if (groups == 0 || lanes == 0 || lanes > 1024) return kInvalid;
+  if (groups_y * groups_z * lanes_y * lanes_z != 1) return kInvalid;
+  std::vector<std::vector<char>> values;
+  const size_t* sizes = function->sizes();
+  for (size_t i = 0; sizes[i] != 0; ++i) {
+    const char* value = static_cast<const char*>(params[i]);
+    values.emplace_back(value, value + sizes[i]);
+  }
+  return submit(stream, [=]() mutable {
+    std::vector<void*> pointers;
+    for (std::vector<char>& value : values) pointers.push_back(value.data());
+    for (unsigned group = 0; group < groups; ++group) {
+      run_group(*function, pointers.data(), {0, group, lanes, groups});
+    }
+  });
+}
+
+}  // extern "C"

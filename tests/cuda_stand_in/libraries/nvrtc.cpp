@@ -1,0 +1,193 @@
+// A library that answers like libnvrtc.so: it has the host's C++ compiler build CUDA text behind a
+// shim. Its binaries are for the driver of driver.cpp, which runs them on the host.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "module.h"
+
+namespace {
+
+constexpr const char* kShim = R"(
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#include <utility>
+struct Index { unsigned x; };
+static Index threadIdx, blockIdx, blockDim, gridDim;
+static void (*wait_for)();
+struct Place { unsigned lane, group, lanes, groups; };
+extern "C" void enter(Place place) {
+  threadIdx.x = place.lane;
+  blockIdx.x = place.group;
+  blockDim.x = place.lanes;
+  gridDim.x = place.groups;
+}
+#define __global__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(...)
+#define __syncthreads() wait_for()
+template <class To, class From> static To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From), "");
+  To to;
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+static inline float __uint_as_float(unsigned b) { return bits_as<float>(b); }
+static inline unsigned __float_as_uint(float f) { return bits_as<unsigned>(f); }
+static inline double __longlong_as_double(long long b) { return bits_as<double>(b); }
+template <class T> static T min(T a, T b) { return b < a ? b : a; }
+template <class T> static T max(T a, T b) { return a < b ? b : a; }
+// Every lane of the group takes part in every shuffle.
+static unsigned long long handed[1024];
+template <class T> static T hand(T value, unsigned from) {
+  memcpy(&handed[threadIdx.x], &value, sizeof value);
+  __syncthreads();
+  T result;
+  memcpy(&result, &handed[from], sizeof result);
+  __syncthreads();
+  return result;
+}
+template <class T> static T __shfl_down_sync(unsigned, T value, unsigned step, unsigned width) {
+  const unsigned lane = threadIdx.x, from = lane + step;
+  return hand(value, from / width == lane / width ? from : lane);
+}
+template <class T> static T __shfl_sync(unsigned, T value, unsigned from, unsigned width) {
+  return hand(value, threadIdx.x / width * width + from);
+}
+)";
+
+constexpr const char* kEntries = R"(
+template <class... A, size_t... I>
+static void call_with(void (*kernel)(A...), void** params, std::index_sequence<I...>) {
+  kernel(*static_cast<A*>(params[I])...);
+}
+template <class... A>
+static void call(void (*kernel)(A...), void** params) {
+  call_with(kernel, params, std::index_sequence_for<A...>());
+}
+template <class... A>
+static const size_t* sizes_of(void (*)(A...)) {
+  static const size_t sizes[] = {sizeof(A)..., 0};
+  return sizes;
+}
+#define ENTRY(name)                                                                  \
+  extern "C" void name##__run(void** params, Place place, void (*wait)()) {          \
+    enter(place);                                                                    \
+    wait_for = wait;                                                                 \
+    call(name, params);                                                              \
+  }                                                                                  \
+  extern "C" const size_t* name##__sizes() { return sizes_of(name); }
+)";
+
+struct Program {
+  std::string source, log, binary;
+};
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// An entry of a generated or of a hand-written kernel.
+std::set<std::string> entries_of(const std::string& text) {
+  std::set<std::string> names;
+  static const std::regex pattern(
+      R"re((?:extern "C" __global__ void(?: __launch_bounds__\([^)]*\))?|\nKERNEL(?:_OF\([^)]*\))?)\s+(\w+)\()re");
+  for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it) {
+    const std::string name = (*it)[1];
+    if (!name.starts_with("__")) names.insert(name);  // the macros' own definitions
+  }
+  return names;
+}
+
+bool build(Program& program) {
+  std::string text = kShim + program.source + kEntries;
+  for (const std::string& name : entries_of(program.source)) text += "ENTRY(" + name + ")\n";
+  bool waits = false;
+  for (const char* word : {"__syncthreads();", "__shfl", "BARRIER;"}) {
+    waits = waits || program.source.find(word) != std::string::npos;
+  }
+  text += std::string("extern \"C\" const bool waits = ") + (waits ? "true" : "false") + ";\n";
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "tessera_stand_in_XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) return false;
+  const std::filesystem::path folder = pattern;
+  std::ofstream(folder / "kernel.cpp", std::ios::binary) << text;
+  const std::string command =
+      std::string("'") + TESSERA_HOST_CXX +
+      "' -std=c++17 -O1 -w -ffp-contract=off -shared -fPIC -o '" + (folder / "kernel.so").string() +
+      "' '" + (folder / "kernel.cpp").string() + "' > '" + (folder / "log").string() + "' 2>&1";
+  const bool built = std::system(command.c_str()) == 0;
+  program.log = read(folder / "log");
+  if (built) {
+    const std::string library = read(folder / "kernel.so");
+    const size_t size = library.size();
+    program.binary.assign(stand_in::kMagic, sizeof stand_in::kMagic);
+    program.binary.append(reinterpret_cast<const char*>(&size), sizeof size);
+    program.binary += library;
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return built;
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvrtcVersion(int* major, int* minor) {
+  *major = 13;
+  *minor = 0;
+  return 0;
+}
+int nvrtcGetNumSupportedArchs(int* count) {
+  *count = 3;
+  return 0;
+}
+int nvrtcGetSupportedArchs(int* known) {
+  known[0] = 75, known[1] = 80, known[2] = 90;
+  return 0;
+}
+int nvrtcCreateProgram(Program** program, const char* source, const char*, int, const char* const*,
+                       const char* const*) {
+  *program = new Program{source, "", ""};
+  return 0;
+}
+int nvrtcCompileProgram(Program* program, int, const char* const*) {
+  return build(*program) ? 0 : 6;
+}
+int nvrtcGetCUBINSize(Program* program, size_t* size) {
+  *size = program->binary.size();
+  return 0;
+}
+int nvrtcGetCUBIN(Program* program, char* to) {
+  std::memcpy(to, program->binary.data(), program->binary.size());
+  return 0;
+}
+int nvrtcGetPTXSize(Program* program, size_t* size) { return nvrtcGetCUBINSize(program, size); }
+int nvrtcGetPTX(Program* program, char* to) { return nvrtcGetCUBIN(program, to); }
+int nvrtcGetProgramLogSize(Program* program, size_t* size) {
+  *size = program->log.size() + 1;
+  return 0;
+}
+int nvrtcGetProgramLog(Program* program, char* to) {
+  std::memcpy(to, program->log.c_str(), program->log.size() + 1);
+  return 0;
+}
+int nvrtcDestroyProgram(Program** program) {
+  delete *program;
+  *program = nullptr;
+  return 0;
+}
+
+}  // extern "C"
