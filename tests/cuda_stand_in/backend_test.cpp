@@ -11,6 +11,7 @@
 #include "support/expect_error.h"
 #include "tessera/backend/cuda/compiler.h"
 #include "tessera/backend/cuda/kernels/kernel.h"
+#include "tessera/backend/cuda/kernels/product.h"
 #include "tessera/backend/cuda/libraries.h"
 #include "tessera/runtime/caching_allocator.h"
 #include "tessera/runtime/counters.h"
@@ -219,9 +220,9 @@ TEST_F(CudaBackendTest, SaysWhatDoesNotFitAKernel) {
             "CUDA: freeing memory failed: invalid argument (1)");
 }
 
-// Tells the driver to misbehave.
-void tell_driver(const char* function, bool on) {
-  void* const library = ::dlopen(STAND_IN_DRIVER, RTLD_NOW | RTLD_NOLOAD);
+// Tells a stand-in to misbehave.
+void tell(const char* path, const char* function, bool on) {
+  void* const library = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   reinterpret_cast<void (*)(bool)>(::dlsym(library, function))(on);
 }
 
@@ -232,9 +233,10 @@ TEST_F(CudaBackendTest, SaysWhatTheCompilerLacks) {
   cuda::Session session(0, old, "cuda:0");
   EXPECT_EQ(error_text([&] { session.build("op", source, "one"); }),
             "op: NVRTC 13.0 knows no architecture of cuda:0 (compute capability 5.0)");
-  std::string out;
-  const std::string command =
-      "TESSERA_NVRTC_LIBRARY=libnone.so.1 '" TESSERA_COMMAND "' selftest --device cuda:0 2>&1";
+  std::string out;  // of this program, in a process that has no compiler
+  const std::string command = "TESSERA_NVRTC_LIBRARY=libnone.so.1 " +
+                              std::filesystem::read_symlink("/proc/self/exe").native() +
+                              " --gtest_filter=CudaBackendTest.RunsAUsersKernel 2>&1";
   FILE* pipe = ::popen(command.c_str(), "r");
   char block[4096];
   for (size_t n = 0; (n = ::fread(block, 1, sizeof block, pipe)) > 0;) out.append(block, n);
@@ -248,10 +250,10 @@ TEST_F(CudaBackendTest, ADriverMayRefuseAKernel) {
   const std::string source = "extern \"C\" __global__ void one(float* y) { y[0] = 6; }";
   cuda::Session session(0, cuda::devices().list[0], "cuda:0");
   session.enter();
-  tell_driver("stand_in_refuse", true);
+  tell(STAND_IN_DRIVER, "stand_in_refuse", true);
   EXPECT_EQ(error_text([&] { session.build("op", source, "one"); }),
             "op: cuda:0 does not take the kernel that was compiled for it");
-  tell_driver("stand_in_refuse", false);
+  tell(STAND_IN_DRIVER, "stand_in_refuse", false);
   session.build("op", source, "one");
 }
 
@@ -259,7 +261,7 @@ TEST_F(CudaBackendTest, ADriverMayRefuseAKernel) {
 TEST_F(CudaBackendTest, AFaultIsReportedOnce) {
   const auto work = [] {
     const auto memory = device().allocate(64);
-    tell_driver("stand_in_fault", true);
+    tell(STAND_IN_DRIVER, "stand_in_fault", true);
     const std::string first = error_text([] { device().synchronize(Stream{}); });
     const std::string second = error_text([&] {
       device().copy({memory->handle, 0}, {memory->handle, 0}, 8, Stream{});
@@ -284,6 +286,87 @@ TEST_F(CudaBackendTest, RunsAUsersKernel) {
                "  if (i < n) y[i] = 3 * x[i];\n}\n"});
   const Tensor x = arange(1000, DType::f32);
   EXPECT_EQ(sum(scale(x)).item(), 3 * 499500);
+}
+
+// Every way the operands of a product may lie, against the CPU.
+TEST_F(CudaBackendTest, ProductsOfAnyLayout) {
+  const auto make = [](Device where, DType dtype, int way) {
+    set_default_device(where);
+    const auto numbers_of = [&](const Shape& shape, float step) {
+      std::vector<float> values(size_t(numel(shape)));
+      for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(step * float(i));
+      const Tensor whole = tensor(values, shape);
+      return dtype == DType::f32 ? whole : cast(whole, dtype);
+    };
+    Tensor a = numbers_of(way & 1 ? Shape{3, 2, 20, 12} : Shape{3, 2, 12, 20}, 0.3f);
+    Tensor b = numbers_of(way & 2 ? Shape{3, 2, 17, 20} : Shape{3, 2, 20, 17}, 0.7f);
+    if (way & 1) a = transpose(a, 2, 3);
+    if (way & 2) b = transpose(b, 2, 3);
+    if (way & 4) a = slice(a, 1, 0, 1);   // one of a pair, for both
+    if (way & 8) b = slice(b, 3, 3, 14);  // columns in the middle
+    if (way & 16) a = transpose(a, 0, 1), b = transpose(b, 0, 1);
+    Tensor c = matmul(a, b);
+    if (way & 32) c = transpose(c, 2, 3);
+    if (dtype != DType::f32) c = cast(c, DType::f32);
+    return c.to_vector<float>();
+  };
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
+    for (int way = 0; way < 64; way += dtype == DType::f32 ? 1 : 31) {
+      SCOPED_TRACE(cat(name(dtype), " ", way));
+      const std::vector<float> here = make(kCuda, dtype, way);
+      const std::vector<float> there = make(DeviceKind::cpu, dtype, way);
+      ASSERT_EQ(here.size(), there.size());
+      const double tolerance = is_half(dtype) ? 0.04 : 1e-5;
+      for (size_t i = 0; i < here.size(); ++i) ASSERT_NEAR(here[i], there[i], tolerance) << i;
+    }
+  }
+}
+
+TEST_F(CudaBackendTest, SaysWhatCublasLtRefuses) {
+  const auto multiply = [](int64_t n) {
+    const Tensor ones = tensor(std::vector<float>(size_t(n * n), 1.f), {n, n});
+    return matmul(ones, ones).to_vector<float>()[0];
+  };
+  EXPECT_EQ(multiply(21), 21);
+  tell(STAND_IN_PRODUCTS, "stand_in_refuse_products", true);
+  EXPECT_NE(error_text([&] {
+              multiply(22);
+            }).find("matmul: cuBLASLt knows no algorithm for cuBLASLt f32 N22x22/22"),
+            std::string::npos);
+  EXPECT_NE(
+      error_text([&] { multiply(21); }).find("matmul: cuBLASLt failed at a product: status 7"),
+      std::string::npos);
+  tell(STAND_IN_PRODUCTS, "stand_in_refuse_products", false);
+  EXPECT_EQ(multiply(22), 22);
+}
+
+TEST(CudaProducts, AreSeenAsPanels) {
+  const auto call = [](View a, View b, View c) {
+    KernelCall made;
+    made.kernel = "matmul";
+    for (const View& view : {a, b, c}) made.operands.push_back({DType::bf16, view});
+    return made;
+  };
+  const View a = contiguous_view({4, 6, 8, 16}), b = contiguous_view({4, 6, 16, 32}),
+             c = contiguous_view({4, 6, 8, 32});
+  const auto plain = cuda::panel_product(call(a, b, c));
+  ASSERT_TRUE(plain);
+  EXPECT_TRUE(plain->swapped);
+  EXPECT_FALSE(plain->first.transposed);
+  EXPECT_EQ(plain->first.rows, 32);
+  EXPECT_EQ(plain->batch.extent, 24);
+  EXPECT_EQ(plain->batch.b, 16 * 32);
+  EXPECT_TRUE(plain->loops.empty());
+  View shared = b;  // one b for each of the four
+  shared.strides[0] = 0;
+  const auto two = cuda::panel_product(call(a, shared, c));
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->batch.extent, 6);
+  ASSERT_EQ(two->loops.size(), 1u);
+  EXPECT_EQ(two->loops[0].extent, 4);
+  View wide = a;
+  wide.strides[3] = 2;
+  EXPECT_FALSE(cuda::panel_product(call(wide, b, c))) << "no dimension is contiguous";
 }
 
 TEST(CudaCompiler, ChoosesAnArchitecture) {

@@ -5,7 +5,8 @@ namespace {
 
 [[maybe_unused]] const bool kStandIn = [] {
   ::setenv("TESSERA_CUDA_LIBRARY", STAND_IN_DRIVER, 1);
-  ::setenv("TESSERA_NVRTC_LIBRARY", STAND_IN_COMPILER, 1);
+  ::setenv("TESSERA_NVRTC_LIBRARY", STAND_IN_COMPILER, 0);
+  ::setenv("TESSERA_CUBLASLT_LIBRARY", STAND_IN_PRODUCTS, 0);
   return true;
 }();
 

@@ -128,6 +128,12 @@ extern "C" {
 void stand_in_fault(bool faulted) { g_faulted = faulted; }
 void stand_in_refuse(bool refuses) { g_refuses = refuses; }
 
+// For other stand-ins: work of a stream.
+int stand_in_submit(Stream* stream, const Work& work) {
+  const std::lock_guard lock(g_mutex);
+  return submit(stream, work);
+}
+
 int cuInit(unsigned) { return kSuccess; }
 int cuDriverGetVersion(int* version) {
   *version = 13000;

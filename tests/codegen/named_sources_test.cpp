@@ -1,0 +1,111 @@
+// The hand-written kernels of backend/gpu through NVIDIA's compiler, where that is installed.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "codegen/nvrtc.h"
+#include "tessera/backend/gpu/named_kernel.h"
+#include "tessera/base/attention_options.h"
+
+namespace tessera {
+namespace {
+
+// Builds nothing and keeps the sources.
+class Collector : public gpu::Session {
+ public:
+  struct Nothing : gpu::Kernel {
+    int64_t largest_group() const override { return 1024; }
+    void launch(Stream, const gpu::Range&, const gpu::Arguments&) const override {}
+  };
+
+  Collector() { traits_ = {"cuda:0", &cuda_dialect(), true, 132, 49152, 1024}; }
+  const gpu::DeviceTraits& device() const override { return traits_; }
+  std::unique_ptr<gpu::Kernel> build(const std::string&, const std::string& source,
+                                     const std::string&) override {
+    sources.insert(source);
+    return std::make_unique<Nothing>();
+  }
+  void* workspace(Stream, int64_t) override { return nullptr; }
+  void copy(BufferRef, BufferRef, int64_t, Stream) override {}
+  std::shared_ptr<const gpu::IndexCheck> make_check(std::string, std::string,
+                                                    std::string) override {
+    return std::make_shared<gpu::IndexCheck>();
+  }
+  void watch(Stream, const std::shared_ptr<const gpu::IndexCheck>&) override {}
+
+  std::set<std::string> sources;
+
+ private:
+  gpu::DeviceTraits traits_;
+};
+
+OperandView packed(DType dtype, const Shape& shape) { return {dtype, contiguous_view(shape)}; }
+
+void add_attention(Collector& collector, DType dtype, bool added_mask) {
+  const Shape heads = {2, 4, 33, 64}, row = {2, 4, 33};
+  const DType wide = compute_type(dtype);
+  KernelCall call;
+  call.kernel = "attention";
+  call.outputs = 2;
+  call.attrs.axis = kAttentionMask | kAttentionLengths | kAttentionDropout;
+  const std::vector<OperandView> options = {
+      packed(added_mask ? wide : DType::boolean, {2, 4, 33, 33}), packed(DType::i64, {2}),
+      packed(DType::i64, {}), packed(DType::i64, {})};
+  call.operands.assign(3, packed(dtype, heads));
+  call.operands.insert(call.operands.end(), options.begin(), options.end());
+  call.operands.push_back(packed(dtype, heads));
+  call.operands.push_back(packed(wide, row));
+  gpu::make_named_kernel(collector, call);
+  call.kernel = "attention_backward";
+  call.outputs = 3;
+  call.operands.assign(5, packed(dtype, heads));
+  call.operands.push_back(packed(wide, row));
+  call.operands.insert(call.operands.end(), options.begin(), options.end());
+  call.operands.insert(call.operands.end(), 3, packed(dtype, heads));
+  gpu::make_named_kernel(collector, call);
+}
+
+void add_all(Collector& collector, DType dtype) {
+  const auto add = [&](const char* kernel, std::vector<OperandView> operands, int outputs = 1) {
+    KernelCall call;
+    call.kernel = kernel;
+    call.operands = std::move(operands);
+    call.outputs = outputs;
+    gpu::make_named_kernel(collector, call);
+  };
+  const OperandView x = packed(dtype, {8, 16});
+  OperandView turned = x;
+  turned.view.strides = {1, 8};
+  add("copy", {x, turned});
+  if (dtype != DType::boolean) {
+    add("matmul", {x, packed(dtype, {16, 4}), packed(dtype, {8, 4})});
+    add("sort", {x, x, packed(DType::i64, {8, 16})}, 2);
+    add("scatter_add", {x, packed(DType::i32, {3, 16}), packed(dtype, {3, 16}), x});
+  }
+  add("scatter", {x, packed(DType::i64, {3, 16}), packed(dtype, {3, 16}), x});
+  add("update_slice", {x, packed(dtype, {2, 16}), packed(DType::i64, {}), x});
+}
+
+TEST(NamedSources, CompileWithNvrtcWithoutSpills) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "NVRTC is slow under sanitizers, and the texts are the same";
+#endif
+  const Nvrtc nvrtc;
+  if (!nvrtc.is_there()) GTEST_SKIP() << "no libnvrtc";
+  Collector collector;
+  for (int i = 0; i < kDTypeCount; ++i) add_all(collector, static_cast<DType>(i));
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    add_attention(collector, dtype, dtype == DType::f32);
+  }
+  EXPECT_GE(collector.sources.size(), 60u);
+  size_t number = 0;
+  for (const std::string& source : collector.sources) {
+    const char* const architectures[] = {"sm_80", "sm_90a", "sm_100"};
+    const CompiledText text = nvrtc.compile(source, architectures[number++ % 3]);
+    EXPECT_TRUE(text.compiled) << text.log << source;
+    EXPECT_EQ(text.spill_bytes, 0) << source;
+  }
+}
+
+}  // namespace
+}  // namespace tessera

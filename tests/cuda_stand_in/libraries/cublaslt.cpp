@@ -1,0 +1,174 @@
+// A library that answers like libcublasLt.so and multiplies on the host, over the memory of
+// driver.cpp. It checks that alignments which were promised hold.
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+extern "C" int stand_in_submit(void* stream, const std::function<void()>& work);  // driver.cpp
+
+namespace {
+
+constexpr int kInvalid = 7;
+bool g_refuses = false;
+
+struct Operation {
+  int compute, scale;
+  int32_t transposed[2] = {0, 0};
+};
+struct Layout {
+  int type;
+  uint64_t rows, columns;
+  int64_t step;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+struct Preference {
+  uint32_t alignment[4] = {256, 256, 256, 256};
+};
+struct Algorithm {
+  uint64_t alignment[4];
+  uint64_t number, rest[3];
+};
+struct Candidate {
+  Algorithm algorithm;
+  size_t workspace_bytes;
+  int status;
+  float waves;
+  int reserved[4];
+};
+
+double load(const void* at, int type, int64_t i) {
+  uint32_t bits = 0;
+  float value = 0;
+  switch (type) {
+    case 0: return static_cast<const float*>(at)[i];
+    case 1: return static_cast<const double*>(at)[i];
+    case 14:
+      bits = uint32_t(static_cast<const uint16_t*>(at)[i]) << 16;
+      std::memcpy(&value, &bits, 4);
+      return value;
+    default: {
+      _Float16 half;
+      std::memcpy(&half, static_cast<const uint16_t*>(at) + i, 2);
+      return double(half);
+    }
+  }
+}
+
+void store(void* at, int type, int64_t i, double value) {
+  const float narrow = float(value);
+  uint32_t bits = 0;
+  switch (type) {
+    case 0: static_cast<float*>(at)[i] = narrow; return;
+    case 1: static_cast<double*>(at)[i] = value; return;
+    case 14:
+      std::memcpy(&bits, &narrow, 4);
+      bits += 0x7fffu + ((bits >> 16) & 1);
+      static_cast<uint16_t*>(at)[i] = uint16_t(bits >> 16);
+      return;
+    default: {
+      const _Float16 half = _Float16(narrow);
+      std::memcpy(static_cast<uint16_t*>(at) + i, &half, 2);
+    }
+  }
+}
+
+bool is_aligned(const void* at, uint64_t alignment) {
+  return reinterpret_cast<uint64_t>(at) % alignment == 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+// For tests: no algorithm is known and no product made.
+void stand_in_refuse_products(bool refuses) { g_refuses = refuses; }
+
+size_t cublasLtGetVersion() { return 130000; }
+int cublasLtCreate(void** handle) {
+  static int instance;
+  *handle = &instance;
+  return 0;
+}
+int cublasLtMatmulDescCreate(Operation** made, int compute, int scale) {
+  *made = new Operation{compute, scale};
+  return 0;
+}
+int cublasLtMatmulDescSetAttribute(Operation* operation, int what, const void* value, size_t) {
+  if (what != 3 && what != 4) return kInvalid;
+  std::memcpy(&operation->transposed[what - 3], value, 4);
+  return 0;
+}
+int cublasLtMatmulDescDestroy(Operation* operation) {
+  delete operation;
+  return 0;
+}
+int cublasLtMatrixLayoutCreate(Layout** made, int type, uint64_t rows, uint64_t columns,
+                               int64_t step) {
+  if (step < int64_t(rows)) return kInvalid;
+  *made = new Layout{type, rows, columns, step};
+  return 0;
+}
+int cublasLtMatrixLayoutSetAttribute(Layout* layout, int what, const void* value, size_t bytes) {
+  if (what == 5) std::memcpy(&layout->batch, value, bytes);
+  if (what == 6) std::memcpy(&layout->stride, value, bytes);
+  return 0;
+}
+int cublasLtMatrixLayoutDestroy(Layout* layout) {
+  delete layout;
+  return 0;
+}
+int cublasLtMatmulPreferenceCreate(Preference** made) {
+  *made = new Preference;
+  return 0;
+}
+int cublasLtMatmulPreferenceSetAttribute(Preference* preference, int what, const void* value,
+                                         size_t) {
+  if (what >= 5 && what <= 8) std::memcpy(&preference->alignment[what - 5], value, 4);
+  return 0;
+}
+int cublasLtMatmulPreferenceDestroy(Preference* preference) {
+  delete preference;
+  return 0;
+}
+int cublasLtMatmulAlgoGetHeuristic(void*, Operation*, Layout*, Layout*, Layout*, Layout*,
+                                   Preference* preference, int wanted, Candidate* candidates,
+                                   int* found) {
+  *found = g_refuses ? 0 : wanted < 3 ? wanted : 3;
+  for (int i = 0; i < *found; ++i) {
+    candidates[i] = {};
+    for (int k = 0; k < 4; ++k) candidates[i].algorithm.alignment[k] = preference->alignment[k];
+    candidates[i].algorithm.number = uint64_t(i);
+  }
+  return 0;
+}
+int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layout* al,
+                   const void* b, Layout* bl, const void*, const void*, Layout*, void* d,
+                   Layout* dl, const Algorithm* algorithm, void* workspace, size_t, void* stream) {
+  const bool ta = operation->transposed[0] != 0, tb = operation->transposed[1] != 0;
+  const auto m = int64_t(dl->rows), n = int64_t(dl->columns);
+  const auto k = int64_t(ta ? al->rows : al->columns);
+  const bool fits = int64_t(ta ? al->columns : al->rows) == m &&
+                    int64_t(tb ? bl->rows : bl->columns) == n &&
+                    int64_t(tb ? bl->columns : bl->rows) == k && workspace != nullptr;
+  if (g_refuses || !fits || !is_aligned(a, algorithm->alignment[0]) ||
+      !is_aligned(b, algorithm->alignment[1]) || !is_aligned(d, algorithm->alignment[3])) {
+    return kInvalid;
+  }
+  return stand_in_submit(stream, [=, al = *al, bl = *bl, dl = *dl] {
+    for (int64_t batch = 0; batch < dl.batch; ++batch) {
+      for (int64_t j = 0; j < n; ++j) {
+        for (int64_t i = 0; i < m; ++i) {
+          double sum = 0;
+          for (int64_t p = 0; p < k; ++p) {
+            sum += load(a, al.type, batch * al.stride + (ta ? p + i * al.step : i + p * al.step)) *
+                   load(b, bl.type, batch * bl.stride + (tb ? j + p * bl.step : p + j * bl.step));
+          }
+          store(d, dl.type, batch * dl.stride + i + j * dl.step, sum);
+        }
+      }
+    }
+  });
+}
+
+}  // extern "C"
