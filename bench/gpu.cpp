@@ -1,0 +1,189 @@
+// Kernels on a GPU, by replay: each line is a program without inputs that is launched many times
+// before the device is waited for. bench/peers/gpu.py times the same lines in PyTorch, and
+// tools/gpu sets both side by side.
+//
+//   bench_gpu [--device cuda:0] [--small] [PATTERN]    lines whose names contain PATTERN
+//
+// Prints one JSON object per line: name, microseconds, bytes, flops. --small divides the large
+// sizes by 64, to see on any device that every line works.
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/runtime/registry.h"
+#include "tessera/tensor/ops.h"
+#include "tessera/tessera.h"
+
+using namespace tessera;
+
+namespace {
+
+struct Options {
+  Device device = preferred_device();
+  int64_t divide = 1;
+  std::string pattern;
+};
+
+class Table {
+ public:
+  explicit Table(Options options) : options_(std::move(options)) {}
+
+  // `make` builds what a program computes, `repeats` times over in one program.
+  void line(const std::string& name, double bytes, double flops,
+            const std::function<std::vector<Tensor>()>& make, int repeats = 1) const {
+    if (name.find(options_.pattern) == std::string::npos) return;
+    try {
+      const double seconds = time(make) / repeats;
+      std::printf("{\"name\": \"%s\", \"us\": %.3f, \"bytes\": %.0f, \"flops\": %.0f}\n",
+                  name.c_str(), seconds * 1e6, bytes, flops);
+    } catch (const Error& error) {
+      std::printf("{\"name\": \"%s\", \"error\": \"%s\"}\n", name.c_str(),
+                  std::string(error.what()).substr(0, 200).c_str());
+    }
+    std::fflush(stdout);
+  }
+
+  int64_t large(int64_t n) const { return n / options_.divide; }
+
+ private:
+  // The least of several rounds, each long enough that the wait at its end does not count.
+  double time(const std::function<std::vector<Tensor>()>& make) const {
+    const auto program = compile([&] { return make(); });
+    Backend& device = backend(options_.device);
+    const auto round = [&](int runs) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < runs; ++i) program();
+      device.synchronize({});
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    round(6);  // compiled, measured, recorded
+    const double once = round(1);
+    const int runs = std::max(3, int(0.02 / std::max(once, 1e-6)));
+    double least = 1e9;
+    for (int i = 0; i < 7; ++i) least = std::min(least, round(runs) / runs);
+    return least;
+  }
+
+  const Options options_;
+};
+
+Tensor made(const Shape& shape, DType dtype) {
+  const Tensor x = cast(Random(7).uniform(shape) - 0.5f, dtype);
+  x.eval();
+  return x;
+}
+
+void elementwise(const Table& table) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const int64_t n = table.large(int64_t(1) << 28);
+    const double bytes = double(n) * size_of(dtype);
+    const std::string suffix = cat("_", name(dtype));
+    const Tensor x = made({n}, dtype), y = made({n}, dtype);
+    table.line("copy" + suffix, 2 * bytes, 0, [&] { return std::vector{-x}; });
+    table.line("add" + suffix, 3 * bytes, 0, [&] { return std::vector{x + y}; });
+    table.line("chain" + suffix, 3 * bytes, 0,
+               [&] { return std::vector{tanh(x * y + x) * sigmoid(y - x)}; });
+    table.line("sum" + suffix, bytes, 0, [&] { return std::vector{sum(x)}; });
+  }
+  for (const int64_t n : {int64_t(1) << 10, int64_t(1) << 18, int64_t(1) << 20}) {
+    constexpr int kRepeats = 50;
+    std::vector<Tensor> xs;
+    for (int i = 0; i < kRepeats; ++i) xs.push_back(made({n}, DType::f32));
+    const Tensor y = made({n}, DType::f32);
+    table.line(
+        cat("add_replayed_", n), 12.0 * double(n), 0,
+        [&] {
+          std::vector<Tensor> sums;
+          for (const Tensor& x : xs) sums.push_back(x + y);
+          return sums;
+        },
+        kRepeats);
+  }
+}
+
+void rows(const Table& table) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const int64_t columns : {768, 1024, 4096, 16384, 50257}) {
+      const int64_t count = table.large(int64_t(1) << 27) / columns;
+      const double bytes = double(count * columns) * size_of(dtype);
+      const Tensor x = made({count, columns}, dtype);
+      const Tensor gamma = made({columns}, dtype), beta = made({columns}, dtype);
+      const std::string suffix = cat("_", columns, "_", name(dtype));
+      table.line("softmax" + suffix, 2 * bytes, 0, [&] { return std::vector{softmax(x, -1)}; });
+      table.line("layer_norm" + suffix, 2 * bytes, 0,
+                 [&] { return std::vector{layer_norm(x, gamma, beta)}; });
+    }
+    const int64_t count = table.large(65536);
+    const Tensor x = made({count, 768}, dtype), g = made({count, 768}, dtype);
+    const Tensor gamma = made({768}, dtype), beta = made({768}, dtype);
+    table.line(cat("layer_norm_backward_768_", name(dtype)),
+               3.0 * double(count * 768) * size_of(dtype), 0, [&] {
+                 const std::vector<Tensor> of = {x, gamma, beta};
+                 return grad(sum(layer_norm(x, gamma, beta) * g), of);
+               });
+  }
+  const Tensor x = made({64, 1024}, DType::f32);
+  const Tensor gamma = made({1024}, DType::f32), beta = made({1024}, DType::f32);
+  constexpr int kRepeats = 50;
+  std::vector<Tensor> xs;
+  for (int i = 0; i < kRepeats; ++i) xs.push_back(made({64, 1024}, DType::f32));
+  const auto all = [&](const std::function<Tensor(const Tensor&)>& f) {
+    std::vector<Tensor> results;
+    for (const Tensor& each : xs) results.push_back(f(each));
+    return results;
+  };
+  table.line(
+      "softmax_replayed_64x1024", 2 * 4 * 65536, 0,
+      [&] { return all([](const Tensor& each) { return softmax(each, -1); }); }, kRepeats);
+  table.line(
+      "layer_norm_replayed_64x1024", 2 * 4 * 65536, 0,
+      [&] { return all([&](const Tensor& each) { return layer_norm(each, gamma, beta); }); },
+      kRepeats);
+}
+
+void products(const Table& table) {
+  const auto add = [&](const std::string& name, int64_t m, int64_t n, int64_t k, DType dtype) {
+    const Tensor a = made({m, k}, dtype), b = made({n, k}, dtype);
+    table.line(name, 0, 2.0 * double(m) * double(n) * double(k),
+               [&] { return std::vector{matmul(a, transpose(b))}; });
+  };
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (int64_t n = 128; n <= table.large(8192); n *= 2) {
+      add(cat("matmul_", n, "_", name(dtype)), n, n, n, dtype);
+    }
+  }
+  const int64_t tokens = table.large(65536);
+  add("linear_qkv_bf16", tokens, 2304, 768, DType::bf16);
+  add("linear_proj_bf16", tokens, 768, 768, DType::bf16);
+  add("linear_fc_bf16", tokens, 3072, 768, DType::bf16);
+  add("linear_fcproj_bf16", tokens, 768, 3072, DType::bf16);
+  add("linear_head_bf16", tokens / 4, 50304, 768, DType::bf16);
+  const Tensor x = made({tokens, 768}, DType::bf16), w = made({3072, 768}, DType::bf16);
+  const Tensor bias = made({3072}, DType::bf16);
+  table.line("linear_bias_gelu_bf16", 0, 2.0 * double(tokens) * 3072 * 768,
+             [&] { return std::vector{gelu_tanh(matmul(x, transpose(w)) + bias)}; });
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  init();
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    if (std::strcmp(words[i], "--device") == 0 && i + 1 < count) {
+      options.device = Device(words[++i]);
+    } else if (std::strcmp(words[i], "--small") == 0) {
+      options.divide = 64;
+    } else {
+      options.pattern = words[i];
+    }
+  }
+  set_default_device(options.device);
+  const Table table(options);
+  elementwise(table);
+  rows(table);
+  products(table);
+}

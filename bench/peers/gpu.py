@@ -1,0 +1,132 @@
+"""The lines of bench_gpu in PyTorch, by replay of CUDA graphs.
+
+    python3 bench/peers/gpu.py [--small] [PATTERN]
+
+Prints one JSON object per line: name, microseconds. Elementwise and row kernels are timed eager and compiled
+(max-autotune without its own graphs); the faster counts.
+"""
+import json
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+SMALL = "--small" in sys.argv
+PATTERN = next((word for word in sys.argv[1:] if not word.startswith("--")), "")
+DEVICE = "cuda"
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
+def large(n):
+    return n // 64 if SMALL else n
+
+
+def replayed(work):
+    """Seconds of one replay: the least of several rounds."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            work()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kept = work()
+
+    def rounds(runs):
+        begin = time.perf_counter()
+        for _ in range(runs):
+            graph.replay()
+        torch.cuda.synchronize()
+        return time.perf_counter() - begin
+
+    rounds(3)
+    runs = max(3, int(0.02 / max(rounds(1), 1e-6)))
+    least = min(rounds(runs) / runs for _ in range(7))
+    del kept
+    return least
+
+
+def line(name, *works, repeats=1):
+    if PATTERN not in name:
+        return
+    seconds = []
+    for work in works:
+        try:
+            seconds.append(replayed(work) / repeats)
+        except Exception as error:  # one that cannot be captured or compiled
+            print(json.dumps({"name": name, "note": str(error)[:120]}), flush=True)
+    if seconds:
+        print(json.dumps({"name": name, "us": min(seconds) * 1e6, "eager_us": seconds[0] * 1e6}), flush=True)
+    torch._dynamo.reset()
+
+
+def made(*shape, dtype):
+    return (torch.rand(*shape, device=DEVICE) - 0.5).to(dtype)
+
+
+def elementwise():
+    for name, dtype in DTYPES.items():
+        n = large(1 << 28)
+        x, y = made(n, dtype=dtype), made(n, dtype=dtype)
+        chain = lambda: torch.tanh(x * y + x) * torch.sigmoid(y - x)
+        line(f"copy_{name}", lambda: -x)
+        line(f"add_{name}", lambda: x + y)
+        line(f"chain_{name}", chain, torch.compile(chain))
+        line(f"sum_{name}", lambda: x.sum(), torch.compile(lambda: x.sum()))
+        del x, y
+    for n in (1 << 10, 1 << 18, 1 << 20):
+        xs, y = [made(n, dtype=torch.float32) for _ in range(50)], made(n, dtype=torch.float32)
+        line(f"add_replayed_{n}", lambda: [x + y for x in xs], repeats=50)
+
+
+def rows():
+    for name, dtype in DTYPES.items():
+        for columns in (768, 1024, 4096, 16384, 50257):
+            x = made(large(1 << 27) // columns, columns, dtype=dtype)
+            gamma, beta = made(columns, dtype=dtype), made(columns, dtype=dtype)
+            soft = lambda: torch.softmax(x, -1)
+            norm = lambda: F.layer_norm(x, (columns,), gamma, beta)
+            line(f"softmax_{columns}_{name}", soft, torch.compile(soft))
+            line(f"layer_norm_{columns}_{name}", norm, torch.compile(norm))
+        x = made(large(65536), 768, dtype=dtype).requires_grad_()
+        gamma = made(768, dtype=dtype).requires_grad_()
+        beta = made(768, dtype=dtype).requires_grad_()
+        g = made(large(65536), 768, dtype=dtype)
+        y, mean, rstd = torch.native_layer_norm(x, (768,), gamma, beta, 1e-5)
+        back = lambda: torch.ops.aten.native_layer_norm_backward(
+            g, x.detach(), [768], mean.detach(), rstd.detach(), gamma.detach(), beta.detach(), [True, True, True])
+        line(f"layer_norm_backward_768_{name}", back, torch.compile(back))
+    xs = [made(64, 1024, dtype=torch.float32) for _ in range(50)]
+    gamma, beta = made(1024, dtype=torch.float32), made(1024, dtype=torch.float32)
+    line("softmax_replayed_64x1024", lambda: [torch.softmax(x, -1) for x in xs], repeats=50)
+    line("layer_norm_replayed_64x1024", lambda: [F.layer_norm(x, (1024,), gamma, beta) for x in xs], repeats=50)
+
+
+def products():
+    def add(name, m, n, k, dtype):
+        a, b = made(m, k, dtype=dtype), made(n, k, dtype=dtype)
+        line(name, lambda: F.linear(a, b))
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for name, dtype in DTYPES.items():
+        n = 128
+        while n <= large(8192):
+            add(f"matmul_{n}_{name}", n, n, n, dtype)
+            n *= 2
+    tokens = large(65536)
+    add("linear_qkv_bf16", tokens, 2304, 768, torch.bfloat16)
+    add("linear_proj_bf16", tokens, 768, 768, torch.bfloat16)
+    add("linear_fc_bf16", tokens, 3072, 768, torch.bfloat16)
+    add("linear_fcproj_bf16", tokens, 768, 3072, torch.bfloat16)
+    add("linear_head_bf16", tokens // 4, 50304, 768, torch.bfloat16)
+    x, w = made(tokens, 768, dtype=torch.bfloat16), made(3072, 768, dtype=torch.bfloat16)
+    bias = made(3072, dtype=torch.bfloat16)
+    fused = lambda: F.gelu(F.linear(x, w, bias), approximate="tanh")
+    line("linear_bias_gelu_bf16", fused, torch.compile(fused))
+
+
+if __name__ == "__main__":
+    elementwise()
+    rows()
+    products()
