@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/nvrtc.h"
+#include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 #include "tessera/backend/gpu/named_kernel.h"
 #include "tessera/base/attention_options.h"
 
@@ -86,6 +87,19 @@ void add_all(Collector& collector, DType dtype) {
   add("update_slice", {x, packed(dtype, {2, 16}), packed(DType::i64, {}), x});
 }
 
+void add_norms(Collector& collector, DType dtype) {
+  const DType wide = compute_type(dtype);
+  for (const int64_t columns : {768, 1024, 4096, 16384, 50257}) {
+    KernelCall call;
+    call.kernel = "layer_norm_backward";
+    call.outputs = 3;
+    const OperandView x = packed(dtype, {8, columns}), row = packed(dtype, {columns});
+    const OperandView statistic = packed(wide, {8, 1});
+    call.operands = {x, x, row, statistic, statistic, x, row, row};
+    cuda::make_layer_norm_backward(collector, call);
+  }
+}
+
 TEST(NamedSources, CompileWithNvrtcWithoutSpills) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "NVRTC is slow under sanitizers, and the texts are the same";
@@ -96,6 +110,7 @@ TEST(NamedSources, CompileWithNvrtcWithoutSpills) {
   for (int i = 0; i < kDTypeCount; ++i) add_all(collector, static_cast<DType>(i));
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     add_attention(collector, dtype, dtype == DType::f32);
+    add_norms(collector, dtype);
   }
   EXPECT_GE(collector.sources.size(), 60u);
   size_t number = 0;

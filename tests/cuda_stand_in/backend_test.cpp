@@ -11,6 +11,7 @@
 #include "support/expect_error.h"
 #include "tessera/backend/cuda/compiler.h"
 #include "tessera/backend/cuda/kernels/kernel.h"
+#include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 #include "tessera/backend/cuda/kernels/product.h"
 #include "tessera/backend/cuda/libraries.h"
 #include "tessera/runtime/caching_allocator.h"
@@ -320,6 +321,59 @@ TEST_F(CudaBackendTest, ProductsOfAnyLayout) {
       for (size_t i = 0; i < here.size(); ++i) ASSERT_NEAR(here[i], there[i], tolerance) << i;
     }
   }
+}
+
+// Rows of one warp, of a whole group, and too long or too odd for registers.
+TEST_F(CudaBackendTest, GradientsOfNorms) {
+  const auto gradients = [](Device where, DType dtype, int64_t rows, int64_t columns) {
+    set_default_device(where);
+    const auto numbers_of = [&](const Shape& shape, float step) {
+      std::vector<float> values(size_t(numel(shape)));
+      for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(step * float(i));
+      return cast(tensor(values, shape), dtype);
+    };
+    const Tensor x = numbers_of({rows, columns}, 0.37f), g = numbers_of({rows, columns}, 0.11f);
+    const Tensor gamma = numbers_of({columns}, 0.7f), beta = numbers_of({columns}, 0.2f);
+    std::vector<std::vector<float>> values;
+    for (const Tensor& each : grad(sum(layer_norm(x, gamma, beta) * g), {x, gamma, beta})) {
+      values.push_back(cast(each, DType::f32).to_vector<float>());
+    }
+    return values;
+  };
+  for (const auto& [rows, columns, dtype] :
+       {std::tuple(50, 64, DType::f32), std::tuple(37, 768, DType::bf16),
+        std::tuple(9, 2048, DType::f16), std::tuple(70, 33, DType::f32),
+        std::tuple(5, 33, DType::f64), std::tuple(3, 20000, DType::f32)}) {
+    SCOPED_TRACE(cat(rows, " ", columns, " ", name(dtype)));
+    const auto here = gradients(kCuda, dtype, rows, columns);
+    const auto there = gradients(DeviceKind::cpu, dtype, rows, columns);
+    for (size_t k = 0; k < 3; ++k) {
+      ASSERT_EQ(here[k].size(), there[k].size());
+      for (size_t i = 0; i < here[k].size(); ++i) {
+        const double tolerance =
+            (is_half(dtype) ? 0.02 : 2e-5) * std::max(1.f, std::abs(there[k][i]));
+        EXPECT_NEAR(here[k][i], there[k][i], tolerance) << k << " " << i;
+      }
+    }
+  }
+}
+
+TEST(CudaNorms, AreDividedByTheirLength) {
+  const auto plan = [](int64_t columns, DType dtype) {
+    const cuda::NormPlan p = cuda::plan_norm(columns, dtype);
+    return std::tuple(p.held, p.team, p.vector, p.vectors);
+  };
+  EXPECT_EQ(plan(768, DType::bf16), std::tuple(true, 32, 8, 3));
+  EXPECT_EQ(plan(768, DType::f32), std::tuple(true, 32, 4, 6));
+  EXPECT_EQ(plan(1024, DType::bf16), std::tuple(true, 32, 8, 4));
+  EXPECT_EQ(plan(4096, DType::bf16), std::tuple(true, 256, 8, 2));
+  EXPECT_EQ(plan(96, DType::f32), std::tuple(true, 32, 1, 3));
+  EXPECT_FALSE(std::get<0>(plan(33, DType::f32)));
+  EXPECT_FALSE(std::get<0>(plan(50257, DType::bf16)));
+  KernelCall call;
+  call.kernel = "layer_norm_backward";
+  EXPECT_EQ(error_text([&] { device().compile(call); }),
+            "layer_norm_backward: expected 8 operands, got 0");
 }
 
 TEST_F(CudaBackendTest, SaysWhatCublasLtRefuses) {

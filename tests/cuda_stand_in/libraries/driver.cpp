@@ -52,12 +52,13 @@ bool g_faulted = false, g_refuses = false;
 std::map<Address, size_t> g_sizes;  // of allocations
 std::map<Address, size_t> g_physical;
 
-// Lanes that take turns: each runs to its next barrier, then the next one does.
+// Lanes that take turns: each runs until it has to wait for others.
 struct Fibers {
   static constexpr size_t kStack = 256 << 10;
   ucontext_t home;
   std::vector<ucontext_t> lanes;
   std::vector<std::unique_ptr<char[]>> stacks;
+  std::vector<stand_in::Wait> waits;
   std::vector<bool> done;
   unsigned now = 0;
   const Function* function = nullptr;
@@ -66,8 +67,11 @@ struct Fibers {
 };
 Fibers g_fibers;
 
-void wait_fiber() { swapcontext(&g_fibers.lanes[g_fibers.now], &g_fibers.home); }
-void wait_never() {}
+void wait_fiber(stand_in::Wait wait) {
+  g_fibers.waits[g_fibers.now] = wait;
+  swapcontext(&g_fibers.lanes[g_fibers.now], &g_fibers.home);
+}
+void wait_never(stand_in::Wait) {}
 
 void fiber_main() {
   const unsigned lane = g_fibers.now;
@@ -78,12 +82,45 @@ void fiber_main() {
   swapcontext(&g_fibers.lanes[lane], &g_fibers.home);
 }
 
-void run_group(const Function& function, void** params, stand_in::Place place) {
+// Lets the lanes in [begin, end) go on if all that are not done wait for `wait`. True: they do.
+bool release(unsigned begin, unsigned end, stand_in::Wait wait) {
+  Fibers& f = g_fibers;
+  bool any = false;
+  for (unsigned i = begin; i < end; ++i) {
+    if (!f.done[i] && f.waits[i] != wait) return false;
+    any = any || !f.done[i];
+  }
+  for (unsigned i = begin; any && i < end; ++i) f.waits[i] = stand_in::Wait::no;
+  return any;
+}
+
+// False where lanes wait for each other for ever.
+bool run_fibers(unsigned lanes) {
+  constexpr unsigned kWarp = 32;
+  Fibers& f = g_fibers;
+  for (;;) {
+    for (f.now = 0; f.now < lanes; ++f.now) {
+      if (f.done[f.now] || f.waits[f.now] != stand_in::Wait::no) continue;
+      stand_in::Place place = f.place;
+      place.lane = f.now;
+      f.function->enter(place);
+      swapcontext(&f.home, &f.lanes[f.now]);
+    }
+    if (std::all_of(f.done.begin(), f.done.end(), [](bool done) { return done; })) return true;
+    bool goes_on = release(0, lanes, stand_in::Wait::group);
+    for (unsigned warp = 0; warp < lanes; warp += kWarp) {
+      goes_on = release(warp, std::min(warp + kWarp, lanes), stand_in::Wait::warp) || goes_on;
+    }
+    if (!goes_on) return false;
+  }
+}
+
+bool run_group(const Function& function, void** params, stand_in::Place place) {
   if (!function.waits) {
     for (place.lane = 0; place.lane < place.lanes; ++place.lane) {
       function.run(params, place, wait_never);
     }
-    return;
+    return true;
   }
   Fibers& f = g_fibers;
   f.function = &function;
@@ -91,6 +128,7 @@ void run_group(const Function& function, void** params, stand_in::Place place) {
   f.place = place;
   f.lanes.resize(std::max<size_t>(f.lanes.size(), place.lanes));
   f.done.assign(place.lanes, false);
+  f.waits.assign(place.lanes, stand_in::Wait::no);
   while (f.stacks.size() < place.lanes) f.stacks.emplace_back(new char[Fibers::kStack]);
   for (unsigned lane = 0; lane < place.lanes; ++lane) {
     getcontext(&f.lanes[lane]);
@@ -98,16 +136,7 @@ void run_group(const Function& function, void** params, stand_in::Place place) {
     f.lanes[lane].uc_link = nullptr;
     makecontext(&f.lanes[lane], fiber_main, 0);
   }
-  for (bool busy = true; busy;) {
-    busy = false;
-    for (f.now = 0; f.now < place.lanes; ++f.now) {
-      if (f.done[f.now]) continue;
-      place.lane = f.now;
-      function.enter(place);
-      swapcontext(&f.home, &f.lanes[f.now]);
-      busy = busy || !f.done[f.now];
-    }
-  }
+  return run_fibers(place.lanes);
 }
 
 int submit(Stream* stream, Work work) {
@@ -395,7 +424,8 @@ int cuLaunchKernel(Function* function, unsigned groups, unsigned groups_y, unsig
     std::vector<void*> pointers;
     for (std::vector<char>& value : values) pointers.push_back(value.data());
     for (unsigned group = 0; group < groups; ++group) {
-      run_group(*function, pointers.data(), {0, group, lanes, groups});
+      // Barriers that not all lanes reach hang a card; here they are a fault.
+      if (!run_group(*function, pointers.data(), {0, group, lanes, groups})) g_faulted = true;
     }
   });
 }

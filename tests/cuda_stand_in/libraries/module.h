@@ -10,8 +10,11 @@ struct Place {
   unsigned lane, group, lanes, groups;
 };
 
-// Runs one lane; `wait` is called at barriers.
-using Run = void (*)(void** params, Place place, void (*wait)());
+// What a lane waits for: all others of its group, or of its warp.
+enum class Wait : int { no, group, warp };
+
+// Runs one lane; `wait` is called at barriers and around shuffles.
+using Run = void (*)(void** params, Place place, void (*wait)(Wait));
 // Makes `place` that of the code that runs next.
 using Enter = void (*)(Place place);
 // The bytes of each parameter, 0 behind the last.

@@ -21,7 +21,7 @@ constexpr const char* kShim = R"(
 #include <utility>
 struct Index { unsigned x; };
 static Index threadIdx, blockIdx, blockDim, gridDim;
-static void (*wait_for)();
+static void (*wait_for)(int);
 struct Place { unsigned lane, group, lanes, groups; };
 extern "C" void enter(Place place) {
   threadIdx.x = place.lane;
@@ -33,7 +33,7 @@ extern "C" void enter(Place place) {
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(...)
-#define __syncthreads() wait_for()
+#define __syncthreads() wait_for(1)
 template <class To, class From> static To bits_as(From from) {
   static_assert(sizeof(To) == sizeof(From), "");
   To to;
@@ -45,14 +45,14 @@ static inline unsigned __float_as_uint(float f) { return bits_as<unsigned>(f); }
 static inline double __longlong_as_double(long long b) { return bits_as<double>(b); }
 template <class T> static T min(T a, T b) { return b < a ? b : a; }
 template <class T> static T max(T a, T b) { return a < b ? b : a; }
-// Every lane of the group takes part in every shuffle.
+// Every lane of a warp takes part in every shuffle.
 static unsigned long long handed[1024];
 template <class T> static T hand(T value, unsigned from) {
   memcpy(&handed[threadIdx.x], &value, sizeof value);
-  __syncthreads();
+  wait_for(2);
   T result;
   memcpy(&result, &handed[from], sizeof result);
-  __syncthreads();
+  wait_for(2);
   return result;
 }
 template <class T> static T __shfl_down_sync(unsigned, T value, unsigned step, unsigned width) {
@@ -79,7 +79,7 @@ static const size_t* sizes_of(void (*)(A...)) {
   return sizes;
 }
 #define ENTRY(name)                                                                  \
-  extern "C" void name##__run(void** params, Place place, void (*wait)()) {          \
+  extern "C" void name##__run(void** params, Place place, void (*wait)(int)) {         \
     enter(place);                                                                    \
     wait_for = wait;                                                                 \
     call(name, params);                                                              \
