@@ -1,0 +1,333 @@
+#include "tessera/lattice/nearest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/base/thread_pool.h"
+#include "tessera/lattice/nearest_pack.h"
+
+namespace tessera::lattice {
+
+namespace {
+
+constexpr int64_t kBlockRows = 96;  // a multiple of every kernel's rows
+constexpr double kUnit = 0x1p-24;   // relative error of rounding to f32
+
+// Larger scores might overflow, and then decide nothing.
+constexpr double kLargestScore = 1e37;
+
+struct Candidate {
+  float value;
+  int32_t anchor;
+};
+
+}  // namespace
+
+struct NearestAnchors::State {
+  int64_t count, dim;
+  Metric metric;
+  std::vector<float> anchors;
+  std::vector<AnchorPack> packs;  // the one in use, and after bf16 one in f32 for undecided points
+
+  float value(const float* point, int32_t anchor) const {
+    const DistanceKernel& kernel = distance_kernel();
+    const float* at = anchors.data() + int64_t(anchor) * dim;
+    return metric == Metric::l2 ? kernel.squared_distance(point, at, dim)
+                                : kernel.inner_product(point, at, dim);
+  }
+
+  bool better(const Candidate& a, const Candidate& b) const {
+    if (a.value != b.value) return metric == Metric::l2 ? a.value < b.value : a.value > b.value;
+    return a.anchor < b.anchor;
+  }
+
+  // How far below the score of an anchor of this value (or better) that of the true winner can be.
+  // docs/lattice_anchors.md derives it.
+  float margin(const AnchorPack& pack, const PointNorms& norms, float worst_value) const {
+    const double length = double(norms.length) * 1.001;
+    const double lost = double(norms.rounding) * 1.001 + kUnit * length;
+    const double stored = pack.longest + pack.rounding;
+    const double steps = 2 * double(pack.depth) + 8;
+    const double reach = pack.largest_start + (length + lost) * stored;  // of a score on its way
+    if (!(reach < kLargestScore)) return std::numeric_limits<float>::infinity();
+    const double summing = steps * kUnit * reach;
+    const double comparing = (double(dim) / 8 + 16) * kUnit;
+    if (metric != Metric::l2) {
+      const double product = length * pack.rounding + lost * stored;
+      return float(2 * (product + summing) + comparing * length * pack.longest);
+    }
+    const double distance = std::sqrt(double(worst_value)) * 1.001;
+    const double rounding = distance * (lost + pack.rounding) + lost * pack.rounding;
+    return float(2 * (rounding + summing) + comparing * distance * distance);
+  }
+
+  Candidate search_all(const float* point) const {
+    Candidate best = {value(point, 0), 0};
+    for (int32_t j = 1; j < int32_t(count); ++j) {
+      const Candidate next = {value(point, j), j};
+      if (better(next, best)) best = next;
+    }
+    return best;
+  }
+
+  // False: more than one anchor of a lane may be the nearest, and the scan kept only the first.
+  bool settle(const AnchorPack& pack, const PointNorms& norms, const float* point,
+              const LaneBest& lanes, Candidate& best) const {
+    const int lane_count = pack.kernel->lanes;
+    const float* top = std::max_element(lanes.best, lanes.best + lane_count);
+    const int winner = int(top - lanes.best);
+    best.anchor = lanes.anchor[winner];
+    best.value = value(point, best.anchor);
+    const float threshold = *top - margin(pack, norms, best.value);
+    // Written so that a threshold that is no number settles nothing.
+    for (int l = 0; l < lane_count; ++l) {
+      if (!(lanes.second[l] < threshold)) return false;
+    }
+    for (int l = 0; l < lane_count; ++l) {
+      if (l == winner || lanes.best[l] < threshold) continue;
+      const Candidate next = {value(point, lanes.anchor[l]), lanes.anchor[l]};
+      if (better(next, best)) best = next;
+    }
+    return true;
+  }
+
+  void find_part(std::span<const float> points, int64_t begin, int64_t end,
+                 std::span<int32_t> cells, std::span<float> values) const;
+  void find_few_part(std::span<const float> points, int64_t begin, int64_t end, int64_t few,
+                     std::span<int32_t> cells, std::span<float> values) const;
+  void pick_few(const PointNorms& norms, const float* point, std::span<const float> scores,
+                int64_t few, std::vector<Candidate>& found) const;
+};
+
+namespace {
+
+// The points of a block as a kernel wants them, with room for its results.
+class PreparedBlock {
+ public:
+  PreparedBlock(const AnchorPack& pack, int64_t dim)
+      : pack_(pack), dim_(dim), bytes_(size_t(kBlockRows * pack.row_bytes())), norms_(kBlockRows) {}
+
+  // Rows past the last point are copies of it.
+  ScoreBlock prepare(std::span<const float* const> rows, const float* centre) {
+    const int64_t count = int64_t(rows.size());
+    const int64_t tile = pack_.kernel->rows;
+    const int64_t padded = (count + tile - 1) / tile * tile;
+    for (int64_t i = 0; i < padded; ++i) {
+      norms_[size_t(i)] =
+          pack_.kernel->prepare(bytes_.data() + i * pack_.row_bytes(),
+                                rows[size_t(std::min(i, count - 1))], centre, dim_, pack_.depth);
+    }
+    return pack_.block(bytes_.data(), padded);
+  }
+
+  const PointNorms& norms(int64_t i) const { return norms_[size_t(i)]; }
+
+ private:
+  const AnchorPack& pack_;
+  int64_t dim_;
+  AlignedBytes bytes_;
+  std::vector<PointNorms> norms_;
+};
+
+// Scans blocks of points with one pack, and says which it could not settle.
+class Scanner {
+ public:
+  Scanner(const AnchorPack& pack, int64_t dim)
+      : block_(pack, dim),
+        pack_(pack),
+        best_(size_t(kBlockRows) * kMaxLanes),
+        second_(best_.size()),
+        anchor_(best_.size()) {}
+
+  template <class Settle>
+  void scan(std::span<const float* const> rows, const Settle& settle) {
+    const ScoreBlock block = block_.prepare(rows, pack_.centre.data());
+    pack_.kernel->scan(block, {best_.data(), second_.data(), anchor_.data()});
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const size_t at = i * size_t(pack_.kernel->lanes);
+      settle(i, block_.norms(int64_t(i)),
+             LaneBest{best_.data() + at, second_.data() + at, anchor_.data() + at});
+    }
+  }
+
+ private:
+  PreparedBlock block_;
+  const AnchorPack& pack_;
+  std::vector<float> best_, second_;
+  std::vector<int32_t> anchor_;
+};
+
+}  // namespace
+
+// Points that the first pack cannot settle go to the next one in blocks of their own; those that
+// the last cannot settle are compared with every anchor.
+void NearestAnchors::State::find_part(std::span<const float> points, int64_t begin, int64_t end,
+                                      std::span<int32_t> cells, std::span<float> values) const {
+  std::vector<int64_t> left;
+  for (int64_t i = begin; i < end; ++i) left.push_back(i);
+  for (const AnchorPack& pack : packs) {
+    if (left.empty()) break;
+    Scanner scanner(pack, dim);
+    std::vector<int64_t> undecided;
+    std::vector<const float*> rows;
+    for (size_t first = 0; first < left.size(); first += size_t(kBlockRows)) {
+      const std::span<const int64_t> numbers =
+          std::span(left).subspan(first, std::min(size_t(kBlockRows), left.size() - first));
+      rows.clear();
+      for (const int64_t i : numbers) rows.push_back(points.data() + i * dim);
+      scanner.scan(rows, [&](size_t i, const PointNorms& norms, const LaneBest& lanes) {
+        Candidate best;
+        if (!settle(pack, norms, rows[i], lanes, best)) return undecided.push_back(numbers[i]);
+        cells[size_t(numbers[i])] = best.anchor;
+        values[size_t(numbers[i])] = best.value;
+      });
+      // A pack that settles less than half is given up for this part: the next one is as fast.
+      const size_t done = first + numbers.size();
+      if (&pack != &packs.back() && 2 * undecided.size() > done) {
+        undecided.insert(undecided.end(), left.begin() + int64_t(done), left.end());
+        break;
+      }
+    }
+    left = std::move(undecided);
+  }
+  for (const int64_t i : left) {
+    const Candidate best = search_all(points.data() + i * dim);
+    cells[size_t(i)] = best.anchor;
+    values[size_t(i)] = best.value;
+  }
+}
+
+namespace {
+
+// A score that at least `few` of them reach, found from the maxima of groups.
+float reached_by(std::span<const float> scores, int64_t few, std::vector<float>& scratch) {
+  const int64_t count = int64_t(scores.size());
+  const int64_t group = std::max<int64_t>(1, count / (4 * few));
+  scratch.clear();
+  for (int64_t i = 0; i + group <= count; i += group) {
+    float largest = scores[size_t(i)];
+    for (int64_t j = 1; j < group; ++j) largest = std::max(largest, scores[size_t(i + j)]);
+    scratch.push_back(largest);
+  }
+  std::nth_element(scratch.begin(), scratch.begin() + (few - 1), scratch.end(), std::greater<>());
+  return scratch[size_t(few - 1)];
+}
+
+}  // namespace
+
+void NearestAnchors::State::pick_few(const PointNorms& norms, const float* point,
+                                     std::span<const float> scores, int64_t few,
+                                     std::vector<Candidate>& found) const {
+  thread_local std::vector<float> scratch;
+  found.clear();
+  if (std::ranges::none_of(scores, [](float score) { return std::isnan(score); })) {
+    float lowest = reached_by(scores, few, scratch);
+    scratch.clear();
+    for (const float score : scores) {
+      if (score >= lowest) scratch.push_back(score);
+    }
+    std::nth_element(scratch.begin(), scratch.begin() + (few - 1), scratch.end(), std::greater<>());
+    lowest = scratch[size_t(few - 1)];
+    float worst = 0;
+    for (int32_t j = 0; j < int32_t(count); ++j) {
+      if (scores[size_t(j)] < lowest) continue;
+      found.push_back({value(point, j), j});
+      worst = std::max(worst, found.back().value);
+    }
+    const float threshold = lowest - margin(packs.front(), norms, worst);
+    for (int32_t j = 0; j < int32_t(count); ++j) {
+      const float score = scores[size_t(j)];
+      if (score < lowest && !(score < threshold)) found.push_back({value(point, j), j});
+    }
+  } else {
+    for (int32_t j = 0; j < int32_t(count); ++j) found.push_back({value(point, j), j});
+  }
+  const auto by_value = [&](const Candidate& a, const Candidate& b) { return better(a, b); };
+  std::partial_sort(found.begin(), found.begin() + few, found.end(), by_value);
+}
+
+void NearestAnchors::State::find_few_part(std::span<const float> points, int64_t begin, int64_t end,
+                                          int64_t few, std::span<int32_t> cells,
+                                          std::span<float> values) const {
+  const AnchorPack& pack = packs.front();
+  const int64_t tile = pack.kernel->rows, step = pack.panel_count * pack.kernel->columns;
+  PreparedBlock prepared(pack, dim);
+  std::vector<float> scores(size_t(tile * step));
+  std::vector<const float*> rows;
+  std::vector<Candidate> found;
+  for (int64_t first = begin; first < end; first += tile) {
+    rows.clear();
+    for (int64_t i = first; i < std::min(first + tile, end); ++i) {
+      rows.push_back(points.data() + i * dim);
+    }
+    pack.kernel->scores(prepared.prepare(rows, pack.centre.data()), scores.data());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto row = std::span(scores).subspan(i * size_t(step), size_t(count));
+      pick_few(prepared.norms(int64_t(i)), rows[i], row, few, found);
+      for (int64_t k = 0; k < few; ++k) {
+        const size_t at = size_t((first + int64_t(i)) * few + k);
+        cells[at] = found[size_t(k)].anchor;
+        values[at] = found[size_t(k)].value;
+      }
+    }
+  }
+}
+
+NearestAnchors::NearestAnchors(std::span<const float> anchors, int64_t dim, Metric metric,
+                               const NearestKernel* kernel) {
+  TESSERA_ASSERT(dim > 0 && !anchors.empty() && int64_t(anchors.size()) % dim == 0);
+  const int64_t count = int64_t(anchors.size()) / dim;
+  TESSERA_ASSERT(count <= std::numeric_limits<int32_t>::max() - 64);
+  const auto kernels = available_nearest_kernels();
+  const NearestKernel* exact = kernels.front();
+  for (const NearestKernel* k : kernels) {
+    if (!k->halves) exact = k;
+  }
+  if (kernel == nullptr) kernel = kernels.back();
+  // The margin of bf16 is proportional to distances only for l2; to lengths for inner products.
+  if (metric != Metric::l2 && kernel->halves) kernel = exact;
+  auto state = std::make_unique<State>();
+  state->count = count;
+  state->dim = dim;
+  state->metric = metric;
+  state->anchors.assign(anchors.begin(), anchors.end());
+  state->packs.push_back(pack_anchors(*kernel, anchors, dim, metric));
+  if (kernel->halves) state->packs.push_back(pack_anchors(*exact, anchors, dim, metric));
+  state_ = std::move(state);
+}
+
+NearestAnchors::~NearestAnchors() = default;
+NearestAnchors::NearestAnchors(NearestAnchors&&) noexcept = default;
+NearestAnchors& NearestAnchors::operator=(NearestAnchors&&) noexcept = default;
+
+int64_t NearestAnchors::count() const { return state_->count; }
+int64_t NearestAnchors::dim() const { return state_->dim; }
+
+void NearestAnchors::find(std::span<const float> points, std::span<int32_t> cells,
+                          std::span<float> values) const {
+  const int64_t n = int64_t(cells.size());
+  TESSERA_ASSERT(int64_t(points.size()) == n * dim() && values.size() == cells.size());
+  thread_pool().parallel_for(n, kBlockRows, [&](int64_t begin, int64_t end) {
+    state_->find_part(points, begin, end, cells, values);
+  });
+}
+
+void NearestAnchors::find_few(std::span<const float> points, int64_t few, std::span<int32_t> cells,
+                              std::span<float> values) const {
+  if (few < 1 || few > count()) {
+    fail("nearest: expected 1 to ", count(), " anchors to find, got ", few);
+  }
+  const int64_t n = int64_t(points.size()) / dim();
+  TESSERA_ASSERT(int64_t(cells.size()) == n * few && values.size() == cells.size());
+  thread_pool().parallel_for(n, state_->packs.front().kernel->rows,
+                             [&](int64_t begin, int64_t end) {
+                               state_->find_few_part(points, begin, end, few, cells, values);
+                             });
+}
+
+}  // namespace tessera::lattice

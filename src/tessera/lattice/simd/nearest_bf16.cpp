@@ -1,0 +1,204 @@
+// Scores by instructions that multiply pairs of bf16: AVX-512 BF16, and once more with AMX. No
+// symbol but the table may leave this file.
+#include <immintrin.h>
+
+#include "tessera/lattice/nearest_kernels.h"
+
+#define TESSERA_INLINE [[gnu::always_inline]] inline
+#define TESSERA_TEXT_(text) #text
+#define TESSERA_TEXT(text) TESSERA_TEXT_(text)
+#define TESSERA_JOIN_(a, b) a##b
+#define TESSERA_JOIN(a, b) TESSERA_JOIN_(a, b)
+
+namespace tessera::lattice {
+
+namespace {
+
+constexpr int kVectorBytes = 64, kLanes = 16, kVectors = 2, kColumns = 32;
+
+#include "tessera/lattice/simd/lane_best.h"
+
+#if defined(__AMX_BF16__)
+
+constexpr int kRows = 32, kUnit = 32;
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1, start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+
+  constexpr TileConfig() {
+    for (int i = 0; i < 8; ++i) {
+      row_bytes[i] = 64;
+      rows[i] = 16;
+    }
+  }
+};
+static_assert(sizeof(TileConfig) == 64);
+
+// A constant: compilers do not see that the instruction reads all of it, and could drop stores.
+constexpr TileConfig kTileConfig;
+
+TESSERA_INLINE void begin() { _tile_loadconfig(&kTileConfig); }
+TESSERA_INLINE void end() { _tile_release(); }
+
+// Tiles 0 to 3 are the scores, 4 and 5 points, 6 and 7 anchors. A step of 0 loads the same row 16
+// times: every point starts with the same scores.
+TESSERA_INLINE void multiply(float* to, int64_t to_step, const uint16_t* points, int64_t depth,
+                             const uint16_t* panel, const float* start) {
+  const int64_t point_bytes = depth * int64_t(sizeof *points);
+  constexpr int64_t kPairBytes = kColumns * 4;
+  _tile_loadd(0, start, 0);
+  _tile_loadd(1, start + 16, 0);
+  _tile_loadd(2, start, 0);
+  _tile_loadd(3, start + 16, 0);
+  for (int64_t p = 0; p < depth; p += kUnit, panel += kUnit * kColumns) {
+    _tile_loadd(4, points + p, point_bytes);
+    _tile_loadd(6, panel, kPairBytes);
+    _tile_loadd(7, panel + 32, kPairBytes);
+    _tile_loadd(5, points + 16 * depth + p, point_bytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  const int64_t to_bytes = to_step * int64_t(sizeof *to);
+  _tile_stored(0, to, to_bytes);
+  _tile_stored(1, to + 16, to_bytes);
+  _tile_stored(2, to + 16 * to_step, to_bytes);
+  _tile_stored(3, to + 16 * to_step + 16, to_bytes);
+}
+
+#else
+
+constexpr int kRows = 12, kUnit = 2;
+
+TESSERA_INLINE void begin() {}
+TESSERA_INLINE void end() {}
+
+TESSERA_INLINE void multiply(__m512 (&acc)[kRows][kVectors], const uint16_t* points, int64_t depth,
+                             const uint16_t* panel, const float* start) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    acc[i][0] = _mm512_loadu_ps(start);
+    acc[i][1] = _mm512_loadu_ps(start + kLanes);
+  }
+  for (int64_t p = 0; p < depth; p += 2, panel += 2 * kColumns) {
+    const __m512bh b0 = (__m512bh)_mm512_loadu_si512(panel);
+    const __m512bh b1 = (__m512bh)_mm512_loadu_si512(panel + kColumns);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      int pair;
+      __builtin_memcpy(&pair, points + i * depth + p, sizeof pair);
+      const __m512bh factor = (__m512bh)_mm512_set1_epi32(pair);
+      acc[i][0] = _mm512_dpbf16_ps(acc[i][0], factor, b0);
+      acc[i][1] = _mm512_dpbf16_ps(acc[i][1], factor, b1);
+    }
+  }
+}
+
+#endif
+
+void scan(const ScoreBlock& block, const LaneBest& to) {
+  const auto* points = static_cast<const uint16_t*>(block.points);
+  const auto* panels = static_cast<const uint16_t*>(block.panels);
+  clear(to, block.rows);
+  begin();
+  for (int64_t j = 0; j < block.panel_count; ++j) {
+    const uint16_t* panel = panels + j * block.depth * kColumns;
+    const float* start = block.start + j * kColumns;
+    for (int64_t i = 0; i < block.rows; i += kRows) {
+      const uint16_t* tile = points + i * block.depth;
+#if defined(__AMX_BF16__)
+      alignas(64) float acc[kRows][kColumns];
+      multiply(acc[0], kColumns, tile, block.depth, panel, start);
+#else
+      __m512 acc[kRows][kVectors];
+      multiply(acc, tile, block.depth, panel, start);
+#endif
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        Vector row[kVectors];
+        __builtin_memcpy(row, acc[r], sizeof row);
+        keep_best(to, i + r, int32_t(j) * kColumns, row);
+      }
+    }
+  }
+  end();
+}
+
+void scores(const ScoreBlock& block, float* to) {
+  const auto* points = static_cast<const uint16_t*>(block.points);
+  const auto* panels = static_cast<const uint16_t*>(block.panels);
+  const int64_t step = block.panel_count * kColumns;
+  begin();
+  for (int64_t j = 0; j < block.panel_count; ++j) {
+    const uint16_t* panel = panels + j * block.depth * kColumns;
+    const float* start = block.start + j * kColumns;
+    for (int64_t i = 0; i < block.rows; i += kRows) {
+      const uint16_t* tile = points + i * block.depth;
+      float* out = to + i * step + j * kColumns;
+#if defined(__AMX_BF16__)
+      multiply(out, step, tile, block.depth, panel, start);
+#else
+      __m512 acc[kRows][kVectors];
+      multiply(acc, tile, block.depth, panel, start);
+      for (int r = 0; r < kRows; ++r) __builtin_memcpy(out + r * step, acc[r], sizeof acc[r]);
+#endif
+    }
+  }
+  end();
+}
+
+typedef uint32_t Bits __attribute__((vector_size(kVectorBytes)));
+typedef uint16_t Halves __attribute__((vector_size(kVectorBytes / 2)));
+
+// Rounds to nearest even, as base/half.h does; points are finite. Adds up squares.
+TESSERA_INLINE void prepare_lanes(uint16_t* to, const float* from, const float* centre,
+                                  Vector& squares, Vector& lost) {
+  Vector value, offset;
+  load(value, from);
+  load(offset, centre);
+  value -= offset;
+  const Bits bits = (Bits)value;
+  const Bits half = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const Vector error = value - (Vector)(half << 16);
+  squares += value * value;
+  lost += error * error;
+  const Halves narrow = __builtin_convertvector(half, Halves);
+  __builtin_memcpy(to, &narrow, sizeof narrow);
+}
+
+PointNorms prepare(void* to, const float* from, const float* centre, int64_t dim, int64_t depth) {
+  auto* halves = static_cast<uint16_t*>(to);
+  Vector squares = {}, lost = {};
+  int64_t p = 0;
+  for (; p + kLanes <= dim; p += kLanes) {
+    prepare_lanes(halves + p, from + p, centre + p, squares, lost);
+  }
+  for (; p < depth; p += kLanes) {
+    float rest[2][kLanes] = {};
+    uint16_t rounded[kLanes];
+    for (int64_t i = 0; i < kLanes && p + i < dim; ++i) {
+      rest[0][i] = from[p + i];
+      rest[1][i] = centre[p + i];
+    }
+    prepare_lanes(rounded, rest[0], rest[1], squares, lost);
+    for (int64_t i = 0; i < kLanes && p + i < depth; ++i) halves[p + i] = rounded[i];
+  }
+  float sums[2] = {};
+  for (int l = 0; l < kLanes; ++l) {
+    sums[0] += squares[l];
+    sums[1] += lost[l];
+  }
+  return {__builtin_sqrtf(sums[0]), __builtin_sqrtf(sums[1])};
+}
+
+}  // namespace
+
+extern constinit const NearestKernel TESSERA_JOIN(kNearest_, TESSERA_SIMD_NAME);
+constinit const NearestKernel TESSERA_JOIN(kNearest_, TESSERA_SIMD_NAME) = {
+    TESSERA_TEXT(TESSERA_SIMD_NAME), kRows, kColumns, kLanes, kUnit, true, prepare, scan, scores};
+
+}  // namespace tessera::lattice
