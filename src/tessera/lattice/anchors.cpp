@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <string_view>
 
 #include "tessera/base/error.h"
@@ -21,6 +22,12 @@ struct Range {
   double value, low, high;
   bool low_excluded = false;
 };
+
+// Whole numbers with all their digits.
+std::string text(double value) {
+  const bool whole = std::abs(value) < 0x1p53 && value == std::floor(value);
+  return whole ? cat(int64_t(value)) : cat(value);
+}
 
 void check_ranges(const AnchorOptions& o) {
   const Range ranges[] = {
@@ -45,8 +52,8 @@ void check_ranges(const AnchorOptions& o) {
     // Written so that a value that is no number is refused.
     const bool inside = r.value <= r.high && (r.low_excluded ? r.value > r.low : r.value >= r.low);
     if (inside) continue;
-    fail("anchors: expected ", r.option, r.low_excluded ? " above " : " from ", r.low, " to ",
-         r.high, ", got ", r.value);
+    fail("anchors: expected ", r.option, r.low_excluded ? " above " : " from ", text(r.low), " to ",
+         text(r.high), ", got ", text(r.value));
   }
 }
 
