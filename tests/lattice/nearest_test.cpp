@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "emulated_amx.h"
 #include "lattice_data.h"
 #include "support/expect_error.h"
 #include "tessera/lattice/nearest_kernels.h"
@@ -69,12 +70,19 @@ Found find_few(const NearestAnchors& nearest, const std::vector<float>& points, 
   return found;
 }
 
+std::vector<const NearestKernel*> kernels() {
+  const auto available = available_nearest_kernels();
+  std::vector<const NearestKernel*> all(available.begin(), available.end());
+  if (emulated_amx() != nullptr) all.push_back(emulated_amx());
+  return all;
+}
+
 void expect_plain(const std::vector<float>& points, const std::vector<float>& anchors, int64_t dim,
                   Metric metric = Metric::l2) {
   const int64_t few = std::min<int64_t>(7, int64_t(anchors.size()) / dim);
   const Found one = plain_few(points, anchors, dim, 1, metric);
   const Found several = plain_few(points, anchors, dim, few, metric);
-  for (const NearestKernel* kernel : available_nearest_kernels()) {
+  for (const NearestKernel* kernel : kernels()) {
     SCOPED_TRACE(kernel->name);
     const NearestAnchors nearest(anchors, dim, metric, kernel);
     EXPECT_EQ(find(nearest, points), one);

@@ -14,7 +14,7 @@ namespace tessera::lattice {
 
 namespace {
 
-constexpr size_t kMostPending = 32;  // a panel of the widest kernels
+constexpr size_t kMostPending = 128;  // seeds that distances are brought up to date for at once
 constexpr int kMostRefusals = 16;    // then the distances are too old
 constexpr size_t kBlock = 256;       // weights that share one entry of the running sums
 constexpr int64_t kGrain = 512;      // rows that are worth a task
