@@ -26,6 +26,12 @@ struct Candidate {
   int32_t anchor;
 };
 
+struct FewScratch {
+  std::vector<float> scores;
+  std::vector<int32_t> reached;
+  std::vector<Candidate> found;
+};
+
 }  // namespace
 
 struct NearestAnchors::State {
@@ -101,7 +107,7 @@ struct NearestAnchors::State {
   void find_few_part(std::span<const float> points, int64_t begin, int64_t end, int64_t few,
                      std::span<int32_t> cells, std::span<float> values) const;
   void pick_few(const PointNorms& norms, const float* point, std::span<const float> scores,
-                int64_t few, std::vector<Candidate>& found) const;
+                int64_t few, FewScratch& scratch) const;
 };
 
 namespace {
@@ -204,50 +210,67 @@ void NearestAnchors::State::find_part(std::span<const float> points, int64_t beg
 
 namespace {
 
-// A score that at least `few` of them reach, found from the maxima of groups.
+// A score that at least `few` of them reach: of the maxima of groups, the one of that rank.
 float reached_by(std::span<const float> scores, int64_t few, std::vector<float>& scratch) {
-  const int64_t count = int64_t(scores.size());
-  const int64_t group = std::max<int64_t>(1, count / (4 * few));
-  scratch.clear();
-  for (int64_t i = 0; i + group <= count; i += group) {
-    float largest = scores[size_t(i)];
-    for (int64_t j = 1; j < group; ++j) largest = std::max(largest, scores[size_t(i + j)]);
-    scratch.push_back(largest);
+  const size_t groups = std::min(scores.size(), size_t(4 * few));
+  scratch.assign(scores.begin(), scores.begin() + int64_t(groups));
+  for (size_t begin = groups; begin < scores.size(); begin += groups) {
+    const size_t end = std::min(groups, scores.size() - begin);
+    const float* next = scores.data() + begin;
+    float* largest = scratch.data();
+    for (size_t g = 0; g < end; ++g) largest[g] = next[g] > largest[g] ? next[g] : largest[g];
   }
   std::nth_element(scratch.begin(), scratch.begin() + (few - 1), scratch.end(), std::greater<>());
   return scratch[size_t(few - 1)];
+}
+
+// Without branches: which scores are reached follows no pattern.
+void collect(std::span<const float> scores, float threshold, std::vector<int32_t>& reached) {
+  reached.resize(scores.size());
+  size_t found = 0;
+  for (size_t j = 0; j < scores.size(); ++j) {
+    reached[found] = int32_t(j);
+    found += scores[j] >= threshold;
+  }
+  reached.resize(found);
 }
 
 }  // namespace
 
 void NearestAnchors::State::pick_few(const PointNorms& norms, const float* point,
                                      std::span<const float> scores, int64_t few,
-                                     std::vector<Candidate>& found) const {
-  thread_local std::vector<float> scratch;
+                                     FewScratch& scratch) const {
+  std::vector<Candidate>& found = scratch.found;
+  const auto by_value = [&](const Candidate& a, const Candidate& b) { return better(a, b); };
+  const AnchorPack& pack = packs.front();
   found.clear();
-  if (std::ranges::none_of(scores, [](float score) { return std::isnan(score); })) {
-    float lowest = reached_by(scores, few, scratch);
-    scratch.clear();
-    for (const float score : scores) {
-      if (score >= lowest) scratch.push_back(score);
-    }
-    std::nth_element(scratch.begin(), scratch.begin() + (few - 1), scratch.end(), std::greater<>());
-    lowest = scratch[size_t(few - 1)];
+  if (std::isinf(margin(pack, norms, 0))) {  // scores may be no numbers
+    for (int32_t j = 0; j < int32_t(count); ++j) found.push_back({value(point, j), j});
+  } else {
+    // The margin needs a distance that only the picked anchors give: guess it from the scores
+    // first.
+    const float low = reached_by(scores, few, scratch.scores);
+    const float guess = std::max(0.0f, norms.length * norms.length - 2 * low);
+    const float collected = low - margin(pack, norms, 1.1f * guess);
+    collect(scores, collected, scratch.reached);
+    scratch.scores.clear();
+    for (const int32_t j : scratch.reached) scratch.scores.push_back(scores[size_t(j)]);
+    const auto last = scratch.scores.begin() + (few - 1);
+    std::nth_element(scratch.scores.begin(), last, scratch.scores.end(), std::greater<>());
+    const float lowest = *last;
     float worst = 0;
-    for (int32_t j = 0; j < int32_t(count); ++j) {
+    for (const int32_t j : scratch.reached) {
       if (scores[size_t(j)] < lowest) continue;
       found.push_back({value(point, j), j});
       worst = std::max(worst, found.back().value);
     }
-    const float threshold = lowest - margin(packs.front(), norms, worst);
-    for (int32_t j = 0; j < int32_t(count); ++j) {
+    const float threshold = lowest - margin(pack, norms, worst);
+    if (threshold < collected) collect(scores, threshold, scratch.reached);
+    for (const int32_t j : scratch.reached) {
       const float score = scores[size_t(j)];
-      if (score < lowest && !(score < threshold)) found.push_back({value(point, j), j});
+      if (score < lowest && score >= threshold) found.push_back({value(point, j), j});
     }
-  } else {
-    for (int32_t j = 0; j < int32_t(count); ++j) found.push_back({value(point, j), j});
   }
-  const auto by_value = [&](const Candidate& a, const Candidate& b) { return better(a, b); };
   std::partial_sort(found.begin(), found.begin() + few, found.end(), by_value);
 }
 
@@ -259,7 +282,7 @@ void NearestAnchors::State::find_few_part(std::span<const float> points, int64_t
   PreparedBlock prepared(pack, dim);
   std::vector<float> scores(size_t(tile * step));
   std::vector<const float*> rows;
-  std::vector<Candidate> found;
+  FewScratch scratch;
   for (int64_t first = begin; first < end; first += tile) {
     rows.clear();
     for (int64_t i = first; i < std::min(first + tile, end); ++i) {
@@ -268,11 +291,11 @@ void NearestAnchors::State::find_few_part(std::span<const float> points, int64_t
     pack.kernel->scores(prepared.prepare(rows, pack.centre.data()), scores.data());
     for (size_t i = 0; i < rows.size(); ++i) {
       const auto row = std::span(scores).subspan(i * size_t(step), size_t(count));
-      pick_few(prepared.norms(int64_t(i)), rows[i], row, few, found);
+      pick_few(prepared.norms(int64_t(i)), rows[i], row, few, scratch);
       for (int64_t k = 0; k < few; ++k) {
         const size_t at = size_t((first + int64_t(i)) * few + k);
-        cells[at] = found[size_t(k)].anchor;
-        values[at] = found[size_t(k)].value;
+        cells[at] = scratch.found[size_t(k)].anchor;
+        values[at] = scratch.found[size_t(k)].value;
       }
     }
   }
