@@ -218,9 +218,9 @@ TEST_F(VectorFileTest, ChecksSizesAgainstTheFile) {
             "vectors: F: expected a dimension from 1 to 65536 at byte 4, got 65537");
   EXPECT_EQ(refusal("a.i8bin", "abc"), "vectors: F: expected a header of 8 bytes, got 3");
   EXPECT_EQ(refusal("a.raw", packed<float>({1, 2, 3, 4, 5}), {2, DType::f32, ""}),
-            "vectors: F: expected rows of 8 bytes, got 4 bytes after row 1");
+            "vectors: F: expected whole rows of 8 bytes, got 20 bytes, which end inside row 2");
   EXPECT_EQ(refusal("a.raw", packed<float>({1, 2})),
-            "vectors: F: expected the dimension to be given, because the file does not say it");
+            "vectors: F: expected the dimension to be given: the file does not say it");
 }
 
 TEST_F(VectorFileTest, RefusesWhatIsNoRowsOfNumbers) {
@@ -248,6 +248,15 @@ TEST_F(VectorFileTest, RefusesWhatIsNoRowsOfNumbers) {
   EXPECT_EQ(refusal("a.txt", "1 2 3"),
             "vectors: F: expected a file of .npy .safetensors .fvecs .bvecs .ivecs .fbin .u8bin "
             ".i8bin .raw .bin, got '.txt'");
+}
+
+TEST_F(VectorFileTest, ErrorsBeginWithThePath) {
+  const auto path = write("a.csv", "1,2");
+  EXPECT_EQ(
+      error_text([&] { VectorFile::open(path); }).rfind(cat("vectors: '", path.native(), "': "), 0),
+      0u);
+  EXPECT_EQ(error_text([] { VectorFile::open("absent.npy"); }),
+            "map: cannot read 'absent.npy': No such file or directory");
 }
 
 TEST_F(VectorFileTest, ChoosesATensor) {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "tessera/base/thread_pool.h"
@@ -45,6 +44,11 @@ constexpr int64_t kCountBytes = 4;   // before a counted row
 constexpr int64_t kHeaderBytes = 8;  // before headed rows
 constexpr int64_t kGrain = 1 << 16;  // numbers that are worth a task
 
+template <class... Args>
+[[noreturn]] void refuse_file(const std::filesystem::path& path, const Args&... args) {
+  fail("vectors: '", path.native(), "': ", args...);
+}
+
 template <class T>
 T load(const std::byte* from) {
   T value;
@@ -61,13 +65,13 @@ bool readable(DType dtype) {
 // False where a number is not finite.
 template <class T>
 bool convert_row(const std::byte* from, int64_t dim, float* to) {
-  float sum = 0;  // x * 0 is 0 for every finite x
+  constexpr uint32_t kExponent = 0x7f800000;  // all of it set: infinite or no number
+  uint32_t bad = 0;
   for (int64_t p = 0; p < dim; ++p) {
-    const auto value = static_cast<float>(load<T>(from + p * int64_t(sizeof(T))));
-    to[p] = value;
-    sum += value * 0;
+    to[p] = static_cast<float>(load<T>(from + p * int64_t(sizeof(T))));
+    bad |= uint32_t((std::bit_cast<uint32_t>(to[p]) & kExponent) == kExponent);
   }
-  return std::is_integral_v<T> || sum == 0;
+  return bad == 0;
 }
 
 using RowConverter = bool (*)(const std::byte*, int64_t, float*);
@@ -78,17 +82,12 @@ RowConverter converter(DType dtype) {
 
 }  // namespace
 
-template <class... Args>
-void VectorFile::refuse(const Args&... args) const {
-  fail("vectors: '", path_.native(), "': ", args...);
-}
-
 void VectorFile::check_count(int64_t row) const {
   const std::byte* at = first_ + row * step_ - kCountBytes;
   const auto count = load<int32_t>(at);
   if (count == dim_) return;
-  refuse("expected row ", row, " to have dimension ", dim_, " like row 0, got ", count, " at byte ",
-         at - file_.bytes().data());
+  refuse_file(path_, "expected row ", row, " to have dimension ", dim_, " like row 0, got ", count,
+              " at byte ", at - file_.bytes().data());
 }
 
 // Finds out where the rows are. Each member handles one layout.
@@ -99,7 +98,7 @@ struct VectorFile::Opener {
 
   template <class... Args>
   [[noreturn]] void refuse(const Args&... args) const {
-    file.refuse(args...);
+    refuse_file(file.path_, args...);
   }
 
   int64_t size() const { return int64_t(bytes.size()); }
@@ -197,13 +196,12 @@ struct VectorFile::Opener {
 
   void open_raw() {
     set_dtype(options.dtype);
-    if (!options.dim)
-      refuse("expected the dimension to be given, because the file does not say it");
+    if (!options.dim) refuse("expected the dimension to be given: the file does not say it");
     set_dim(*options.dim, "");
     const int64_t step = file.dim_ * size_of(options.dtype);
     if (size() % step != 0) {
-      refuse("expected rows of ", step, " bytes, got ", size() % step, " bytes after row ",
-             size() / step - 1);
+      refuse("expected whole rows of ", step, " bytes, got ", size(),
+             " bytes, which end inside row ", size() / step);
     }
     set_rows(size() / step, bytes.data(), step);
   }
@@ -225,7 +223,7 @@ VectorFile VectorFile::open(const std::filesystem::path& path, const VectorFileO
   if (format == kFormats.end()) {
     std::string known;
     for (const Format& f : kFormats) known += cat(known.empty() ? "" : " ", f.extension);
-    fail("vectors: '", path.native(), "': expected a file of ", known, ", got '", extension, "'");
+    refuse_file(path, "expected a file of ", known, ", got '", extension, "'");
   }
   VectorFile file(path, MappedFile(path));
   Opener{file, options}.open(*format);
@@ -248,15 +246,16 @@ void VectorFile::convert(int64_t count, const RowNumber& number, float* to) cons
       return;
     }
   });
-  if (first_bad < count) refuse_row(number(first_bad));
+  if (first_bad < count) explain_row(number(first_bad));
 }
 
-void VectorFile::refuse_row(int64_t row) const {
+void VectorFile::explain_row(int64_t row) const {
   if (counted_) check_count(row);
   std::vector<float> values(static_cast<size_t>(dim_));
   converter(dtype_)(first_ + row * step_, dim_, values.data());
   const auto bad = std::ranges::find_if_not(values, [](float x) { return std::isfinite(x); });
-  refuse("expected finite numbers, got ", *bad, " in row ", row, ", column ", bad - values.begin());
+  refuse_file(path_, "expected finite numbers, got ", *bad, " in row ", row, ", column ",
+              bad - values.begin());
 }
 
 void VectorFile::read(int64_t begin, int64_t end, float* to) const {

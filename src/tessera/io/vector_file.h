@@ -52,10 +52,8 @@ class VectorFile {
 
   template <class RowNumber>
   void convert(int64_t count, const RowNumber& number, float* to) const;
-  template <class... Args>
-  [[noreturn]] void refuse(const Args&... args) const;
-  void check_count(int64_t row) const;
-  [[noreturn]] void refuse_row(int64_t row) const;
+  void check_count(int64_t row) const;  // throws where the row says another dim
+  void explain_row(int64_t row) const;  // throws: it could not be read
 
   struct Opener;
 

@@ -15,9 +15,9 @@ namespace tessera::lattice {
 namespace {
 
 constexpr size_t kMostPending = 128;  // seeds that distances are brought up to date for at once
-constexpr int kMostRefusals = 16;    // then the distances are too old
-constexpr size_t kBlock = 256;       // weights that share one entry of the running sums
-constexpr int64_t kGrain = 512;      // rows that are worth a task
+constexpr int kMostRefusals = 16;     // then the distances are too old
+constexpr size_t kBlock = 256;        // weights that share one entry of the running sums
+constexpr int64_t kGrain = 512;       // rows that are worth a task
 
 // Points to draw from, with their squared distances from the seeds that were counted in.
 class Weights {
