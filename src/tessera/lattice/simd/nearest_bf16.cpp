@@ -1,8 +1,10 @@
 // Scores by instructions that multiply pairs of bf16: AVX-512 BF16, and once more with AMX. No
 // symbol but the table may leave this file.
-#include <immintrin.h>
-
 #include "tessera/lattice/nearest_kernels.h"
+
+#if defined(__AMX_BF16__)
+#include <immintrin.h>
+#endif
 
 #define TESSERA_INLINE [[gnu::always_inline]] inline
 #define TESSERA_TEXT_(text) #text
@@ -77,23 +79,31 @@ constexpr int kRows = 12, kUnit = 2;
 TESSERA_INLINE void begin() {}
 TESSERA_INLINE void end() {}
 
-TESSERA_INLINE void multiply(__m512 (&acc)[kRows][kVectors], const uint16_t* points, int64_t depth,
+typedef int32_t Pairs __attribute__((vector_size(kVectorBytes)));
+
+// sum += Σ of the products of each pair. Not the intrinsic: clang 16's optimiser crashes on it.
+TESSERA_INLINE void add_products(Vector& sum, const Pairs& a, const Pairs& b) {
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+}
+
+TESSERA_INLINE void multiply(Vector (&acc)[kRows][kVectors], const uint16_t* points, int64_t depth,
                              const uint16_t* panel, const float* start) {
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
-    acc[i][0] = _mm512_loadu_ps(start);
-    acc[i][1] = _mm512_loadu_ps(start + kLanes);
+    load(acc[i][0], start);
+    load(acc[i][1], start + kLanes);
   }
   for (int64_t p = 0; p < depth; p += 2, panel += 2 * kColumns) {
-    const __m512bh b0 = (__m512bh)_mm512_loadu_si512(panel);
-    const __m512bh b1 = (__m512bh)_mm512_loadu_si512(panel + kColumns);
+    Pairs first, second;
+    __builtin_memcpy(&first, panel, sizeof first);
+    __builtin_memcpy(&second, panel + kColumns, sizeof second);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      int pair;
+      int32_t pair;
       __builtin_memcpy(&pair, points + i * depth + p, sizeof pair);
-      const __m512bh factor = (__m512bh)_mm512_set1_epi32(pair);
-      acc[i][0] = _mm512_dpbf16_ps(acc[i][0], factor, b0);
-      acc[i][1] = _mm512_dpbf16_ps(acc[i][1], factor, b1);
+      const Pairs factor = pair - Pairs{};
+      add_products(acc[i][0], factor, first);
+      add_products(acc[i][1], factor, second);
     }
   }
 }
@@ -113,16 +123,17 @@ void scan(const ScoreBlock& block, const LaneBest& to) {
 #if defined(__AMX_BF16__)
       alignas(64) float acc[kRows][kColumns];
       multiply(acc[0], kColumns, tile, block.depth, panel, start);
-#else
-      __m512 acc[kRows][kVectors];
-      multiply(acc, tile, block.depth, panel, start);
-#endif
-#pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         Vector row[kVectors];
         __builtin_memcpy(row, acc[r], sizeof row);
         keep_best(to, i + r, int32_t(j) * kColumns, row);
       }
+#else
+      Vector acc[kRows][kVectors];
+      multiply(acc, tile, block.depth, panel, start);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) keep_best(to, i + r, int32_t(j) * kColumns, acc[r]);
+#endif
     }
   }
   end();
@@ -142,7 +153,7 @@ void scores(const ScoreBlock& block, float* to) {
 #if defined(__AMX_BF16__)
       multiply(out, step, tile, block.depth, panel, start);
 #else
-      __m512 acc[kRows][kVectors];
+      Vector acc[kRows][kVectors];
       multiply(acc, tile, block.depth, panel, start);
       for (int r = 0; r < kRows; ++r) __builtin_memcpy(out + r * step, acc[r], sizeof acc[r]);
 #endif
