@@ -50,7 +50,7 @@ void add_probabilities(const std::vector<float>& points, int64_t count, double p
 
 TEST(PlusPlus, DrawsEverySetWithItsProbability) {
   const std::vector<float> points = {0, 1, 3, 4.5f, 7, 7.5f, 12};
-  const int64_t count = 4, seeds = 40000;
+  const int64_t count = 4, seeds = 20000;
   std::map<std::vector<int64_t>, double> expected;
   std::vector<int64_t> chosen;
   add_probabilities(points, count, 1, chosen, expected);
@@ -82,7 +82,7 @@ TEST(PlusPlus, DrawsEverySetWithItsProbability) {
 // With many seeds, batches of old distances come into play: the marginal of the last of 12 seeds is
 // compared with that of a plain, sequential sampler.
 TEST(PlusPlus, LaterSeedsHaveThePlainDistribution) {
-  const int64_t n = 16, dim = 2, count = 12, seeds = 20000;
+  const int64_t n = 16, dim = 2, count = 12, seeds = 10000;
   const std::vector<float> points = normal_points(n, dim, 5);
   std::mt19937_64 random(1);
   std::vector<double> ours(static_cast<size_t>(n)), plain(static_cast<size_t>(n));
@@ -104,7 +104,7 @@ TEST(PlusPlus, LaterSeedsHaveThePlainDistribution) {
     plain[size_t(row)] += 1;
   }
   for (size_t i = 0; i < ours.size(); ++i) {
-    EXPECT_NEAR(ours[i], plain[i], 0.015 * double(seeds)) << "row " << i;
+    EXPECT_NEAR(ours[i], plain[i], 0.02 * double(seeds)) << "row " << i;
   }
 }
 

@@ -78,8 +78,9 @@ struct TrainedAnchors {
 };
 
 // points: (n, dim), finite and prepared (points.h). The same points, options and seed give the same
-// bits for every number of threads and every instruction set that is chosen at run time. Throws for an option out of its range, for
-// fewer points than anchors, and for numbers whose squares f32 cannot hold.
+// bits for every number of threads and every instruction set that is chosen at run time. Throws for
+// an option out of its range, for fewer points than anchors, and for numbers whose squares f32
+// cannot hold.
 TrainedAnchors train_anchors(std::span<const float> points, int64_t dim,
                              const AnchorOptions& options, const TrainingCallback& callback = {});
 

@@ -335,7 +335,9 @@ void NearestAnchors::find(std::span<const float> points, std::span<int32_t> cell
                           std::span<float> values) const {
   const int64_t n = int64_t(cells.size());
   TESSERA_ASSERT(int64_t(points.size()) == n * dim() && values.size() == cells.size());
-  thread_pool().parallel_for(n, kBlockRows, [&](int64_t begin, int64_t end) {
+  // A part's undecided points share blocks: the larger the parts, the fuller those are.
+  const int64_t blocks = std::clamp<int64_t>(n / (32 * kBlockRows), 1, 16);
+  thread_pool().parallel_for(n, blocks * kBlockRows, [&](int64_t begin, int64_t end) {
     state_->find_part(points, begin, end, cells, values);
   });
 }

@@ -39,8 +39,9 @@ class RowSum {
     count(double(weight));
   }
 
-  // The weighted mean. REQUIRES: a positive weight.
+  // The weighted mean; nothing where all weights were 0.
   void store_mean(float* to) {
+    if (!(weight_ > 0)) return;
     flush();
     for (size_t p = 0; p < all_.size(); ++p) to[p] = float(all_[p] / weight_);
   }

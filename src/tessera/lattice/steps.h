@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -50,10 +51,10 @@ void sort_by_cell(std::span<const int32_t> cells, int64_t cell_count, CellOrder&
 struct Robustness {
   double trim = 0;  // the fraction left out at both ends of a cell's distance order, rounded down
   // Points farther than this count with a weight of huber / distance; infinity: all with 1.
-  double huber = 0;
+  double huber = std::numeric_limits<double>::infinity();
 };
 
-// means: (m, dim). The mean of an empty cell is what `means` held before.
+// means: (m, dim). Of a cell that is empty, or whose weights all vanish, it keeps what it held.
 void plain_means(const Points& points, const CellOrder& order, std::span<float> means);
 void robust_means(const Points& points, const Assignment& assignment, const CellOrder& order,
                   const Robustness& robustness, std::span<float> means);
