@@ -1,6 +1,7 @@
 #include "tessera/lattice/nearest.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -29,8 +30,21 @@ struct Candidate {
 struct FewScratch {
   std::vector<float> scores;
   std::vector<int32_t> reached;
-  std::vector<Candidate> found;
+  std::vector<uint64_t> found;  // sort_key, ascending
 };
+
+// Numbers that are in the order of the values, then of the anchors. REQUIRES: no value is -0.
+uint64_t sort_key(float value, int32_t anchor) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t ordered = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+  return uint64_t(ordered) << 32 | uint32_t(anchor);
+}
+
+Candidate candidate_of(uint64_t key) {
+  const auto ordered = uint32_t(key >> 32);
+  const uint32_t bits = ordered >> 31 != 0 ? ordered & 0x7fffffffu : ~ordered;
+  return {std::bit_cast<float>(bits), int32_t(uint32_t(key))};
+}
 
 }  // namespace
 
@@ -225,53 +239,48 @@ float reached_by(std::span<const float> scores, int64_t few, std::vector<float>&
 }
 
 // Without branches: which scores are reached follows no pattern.
-void collect(std::span<const float> scores, float threshold, std::vector<int32_t>& reached) {
+void collect(std::span<const float> scores, float threshold, bool all,
+             std::vector<int32_t>& reached) {
   reached.resize(scores.size());
   size_t found = 0;
   for (size_t j = 0; j < scores.size(); ++j) {
     reached[found] = int32_t(j);
-    found += scores[j] >= threshold;
+    found += size_t(all || scores[j] >= threshold);
   }
   reached.resize(found);
 }
 
 }  // namespace
 
+// `low` is reached by at least `few` anchors. Were `worst` the largest distance among them, no
+// anchor that belongs to the nearest few could have a score below low - margin(worst). So all
+// scores above that are looked at; `worst` is guessed from the scores first, and made good where it
+// was too small.
 void NearestAnchors::State::pick_few(const PointNorms& norms, const float* point,
                                      std::span<const float> scores, int64_t few,
                                      FewScratch& scratch) const {
-  std::vector<Candidate>& found = scratch.found;
-  const auto by_value = [&](const Candidate& a, const Candidate& b) { return better(a, b); };
   const AnchorPack& pack = packs.front();
-  found.clear();
-  if (std::isinf(margin(pack, norms, 0))) {  // scores may be no numbers
-    for (int32_t j = 0; j < int32_t(count); ++j) found.push_back({value(point, j), j});
-  } else {
-    // The margin needs a distance that only the picked anchors give: guess it from the scores
-    // first.
-    const float low = reached_by(scores, few, scratch.scores);
-    const float guess = std::max(0.0f, norms.length * norms.length - 2 * low);
-    const float collected = low - margin(pack, norms, 1.1f * guess);
-    collect(scores, collected, scratch.reached);
-    scratch.scores.clear();
-    for (const int32_t j : scratch.reached) scratch.scores.push_back(scores[size_t(j)]);
-    const auto last = scratch.scores.begin() + (few - 1);
-    std::nth_element(scratch.scores.begin(), last, scratch.scores.end(), std::greater<>());
-    const float lowest = *last;
-    float worst = 0;
-    for (const int32_t j : scratch.reached) {
-      if (scores[size_t(j)] < lowest) continue;
-      found.push_back({value(point, j), j});
-      worst = std::max(worst, found.back().value);
-    }
-    const float threshold = lowest - margin(pack, norms, worst);
-    if (threshold < collected) collect(scores, threshold, scratch.reached);
-    for (const int32_t j : scratch.reached) {
-      const float score = scores[size_t(j)];
-      if (score < lowest && score >= threshold) found.push_back({value(point, j), j});
-    }
+  float low = 0, worst = 0, threshold = -std::numeric_limits<float>::infinity();
+  const bool numbers = !std::isinf(margin(pack, norms, 0));  // else scores may overflow
+  if (numbers) {
+    low = reached_by(scores, few, scratch.scores);
+    worst = 1.1f * std::max(0.0f, norms.length * norms.length - 2 * low);
+    threshold = low - margin(pack, norms, worst);
   }
-  std::partial_sort(found.begin(), found.begin() + few, found.end(), by_value);
+  for (;;) {
+    collect(scores, threshold, !numbers, scratch.reached);
+    scratch.found.clear();
+    float farthest = 0;
+    for (const int32_t j : scratch.reached) {
+      const float found = value(point, j);
+      scratch.found.push_back(sort_key(metric == Metric::l2 ? found : 0 - found, j));
+      if (scores[size_t(j)] >= low) farthest = std::max(farthest, found);
+    }
+    if (!numbers || metric != Metric::l2 || farthest <= worst) break;
+    worst = farthest;
+    threshold = low - margin(pack, norms, worst);
+  }
+  std::ranges::sort(scratch.found);
 }
 
 void NearestAnchors::State::find_few_part(std::span<const float> points, int64_t begin, int64_t end,
@@ -294,8 +303,9 @@ void NearestAnchors::State::find_few_part(std::span<const float> points, int64_t
       pick_few(prepared.norms(int64_t(i)), rows[i], row, few, scratch);
       for (int64_t k = 0; k < few; ++k) {
         const size_t at = size_t((first + int64_t(i)) * few + k);
-        cells[at] = scratch.found[size_t(k)].anchor;
-        values[at] = scratch.found[size_t(k)].value;
+        const Candidate found = candidate_of(scratch.found[size_t(k)]);
+        cells[at] = found.anchor;
+        values[at] = metric == Metric::l2 ? found.value : 0 - found.value;
       }
     }
   }
