@@ -66,6 +66,11 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void AtomicFile::rewrite(int64_t at, std::span<const std::byte> bytes) {
+  TESSERA_ASSERT(file_.valid());
+  if (const int code = write_at(file_, at, bytes); code != 0) give_up(code);
+}
+
 void AtomicFile::commit() {
   TESSERA_ASSERT(file_.valid());
   if (::fsync(file_.get()) != 0) give_up(errno);

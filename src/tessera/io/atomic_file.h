@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 
@@ -23,9 +24,11 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // Both throw Error with the path and the system's reason. After a throw the temporary file is
+  // All throw Error with the path and the system's reason. After a throw the temporary file is
   // gone and the object may only be destroyed.
   void write(std::span<const std::byte> bytes);
+  // Replaces bytes that were written before, from byte `at` of the file on.
+  void rewrite(int64_t at, std::span<const std::byte> bytes);
   void commit();
 
  private:

@@ -3,7 +3,11 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -33,6 +37,18 @@ class Descriptor {
  private:
   int fd_;
 };
+
+// Writes all of `bytes` from byte `at` of the file on. 0 or the system's error code.
+inline int write_at(const Descriptor& file, int64_t at, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(file.get(), bytes.data(), bytes.size(), off_t(at));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes = bytes.subspan(size_t(written));
+    at += written;
+  }
+  return 0;
+}
 
 // `doing` is "map: cannot read" or the like.
 [[noreturn]] inline void fail_system(std::string_view doing, const std::filesystem::path& path,

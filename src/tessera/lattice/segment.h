@@ -1,0 +1,83 @@
+// A segment of an index file, read: lists of vectors by cell, and the ids that it deletes from the
+// segments before it. The directory is checked when the segment is opened, each list when it is
+// first asked for. Any number of threads may ask.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/base/error.h"
+#include "tessera/io/mapped_range.h"
+#include "tessera/lattice/id_codec.h"
+#include "tessera/lattice/index_format.h"
+
+namespace tessera::lattice {
+
+// `name` stands for the file.
+template <class... Args>
+[[noreturn]] void refuse_index(const std::string& name, const Args&... args) {
+  fail("index: ", name, ": ", args...);
+}
+
+class Segment {
+ public:
+  // What a segment must agree with.
+  struct Frame {
+    int64_t cells = 0;
+    int64_t block_bytes = 0;
+    int64_t begin = 0;  // where it may begin, and where it must have ended
+    int64_t end = 0;
+    int64_t footer = 0;  // what the record, or the segment after it, says of its footer
+    uint32_t footer_sum = 0;
+    uint32_t number = 0;
+  };
+
+  // Throws unless all of that holds, and the directory and deleted ids are intact.
+  Segment(std::shared_ptr<const MappedRange> file, const Frame& frame, const std::string& name);
+
+  const SegmentFooter& footer() const { return footer_; }
+  std::span<const ListRow> rows() const { return rows_; }  // by ascending cell
+  PackedIds dead() const { return dead_; }
+
+  // Of list `row`. The first call for a list throws if it is damaged, and so does every later one.
+  std::span<const std::byte> blocks(size_t row) const;  // whole blocks
+  PackedIds ids(size_t row) const;                      // ascending, as the vectors lie in them
+
+  // The list that holds an id. The first call reads the ids of all lists.
+  std::optional<size_t> find_row(int64_t id) const;
+  // Throws if an id is in two lists.
+  void check_ids_differ() const;
+
+ private:
+  struct Place {
+    int64_t id;
+    uint32_t row;
+  };
+
+  template <class... Args>
+  [[noreturn]] void refuse(const Args&... args) const {
+    refuse_index(name_, "segment ", footer_.number, ": ", args...);
+  }
+  void check_footer(const Frame& frame) const;
+  void check_rows(const Frame& frame) const;
+  void check_list(size_t row) const;
+  int64_t block_bytes(size_t row) const;
+  const std::vector<Place>& places() const;
+
+  std::shared_ptr<const MappedRange> file_;
+  std::string name_;
+  int64_t bytes_per_block_;
+  SegmentFooter footer_;
+  std::span<const ListRow> rows_;
+  PackedIds dead_;
+  std::unique_ptr<std::atomic<bool>[]> checked_;  // per list
+  mutable std::once_flag places_once_;
+  mutable std::vector<Place> places_;  // by id
+};
+
+}  // namespace tessera::lattice
