@@ -23,9 +23,7 @@ uint64_t load(std::span<const std::byte> bytes, size_t at) {
 }
 
 // (count * bits) / 8, rounded up, without the overflow.
-int64_t low_bytes(int64_t count, int bits) {
-  return count / 8 * bits + (count % 8 * bits + 7) / 8;
-}
+int64_t low_bytes(int64_t count, int bits) { return count / 8 * bits + (count % 8 * bits + 7) / 8; }
 
 int choose_low_bits(int64_t range, int64_t count) {
   return std::min(kMaxLowBits, int(std::bit_width(uint64_t(range / count) | 1)) - 1);

@@ -73,11 +73,11 @@ struct SegmentFooter {  // the last bytes of a segment
   int64_t begin = 0;  // of the segment
   int64_t dead_at = 0;
   int64_t dead_bytes = 0;
-  int64_t dead = 0;      // ids that this segment deletes from those before it
-  int64_t rows_at = 0;   // the directory
-  int64_t rows = 0;      // lists
-  int64_t vectors = 0;   // in all lists
-  int64_t min_id = 0;    // of all lists
+  int64_t dead = 0;     // ids that this segment deletes from those before it
+  int64_t rows_at = 0;  // the directory
+  int64_t rows = 0;     // lists
+  int64_t vectors = 0;  // in all lists
+  int64_t min_id = 0;   // of all lists
   int64_t max_id = -1;
   int64_t previous = 0;  // footer of the segment before; 0 in the first
   uint32_t previous_sum = 0;
@@ -115,7 +115,8 @@ T read_struct(std::span<const std::byte> bytes) {
 // Whether a struct begins as its kind does and its checksum is right.
 template <class T>
 bool is_intact(const T& value) {
-  return std::memcmp(value.magic, T().magic, sizeof(value.magic)) == 0 && value.sum == sum_of(value);
+  return std::memcmp(value.magic, T().magic, sizeof(value.magic)) == 0 &&
+         value.sum == sum_of(value);
 }
 
 }  // namespace tessera::lattice

@@ -36,22 +36,6 @@ void copy_to(std::vector<std::byte>& bytes, int64_t at, const T& value) {
   std::ranges::copy(bytes_of_struct(value), bytes.begin() + at);
 }
 
-using Fixed = std::array<std::byte, size_t(kFixedBytes)>;
-
-// The file's first bytes; those past its end are 0.
-Fixed read_fixed(const Descriptor& file, const std::string& name) {
-  Fixed bytes = {};
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t n = ::pread(file.get(), bytes.data() + done, bytes.size() - done, off_t(done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse_index(name, "cannot be read: ", std::generic_category().message(errno));
-    if (n == 0) break;
-    done += size_t(n);
-  }
-  return bytes;
-}
-
 Preamble check_preamble(std::span<const std::byte> bytes, const std::string& name) {
   const auto preamble = read_struct<Preamble>(bytes);
   if (std::memcmp(preamble.magic, Preamble().magic, sizeof(preamble.magic)) != 0) {
@@ -63,6 +47,26 @@ Preamble check_preamble(std::span<const std::byte> bytes, const std::string& nam
   }
   if (!is_intact(preamble)) refuse_index(name, "its first 64 bytes are damaged");
   return preamble;
+}
+
+using Fixed = std::array<std::byte, size_t(kFixedBytes)>;
+
+// The file's first bytes. Throws unless it begins as an index does.
+Fixed read_fixed(const Descriptor& file, const std::string& name) {
+  Fixed bytes = {};
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::pread(file.get(), bytes.data() + done, bytes.size() - done, off_t(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) refuse_index(name, "cannot be read: ", std::generic_category().message(errno));
+    if (n == 0) break;
+    done += size_t(n);
+  }
+  check_preamble(bytes, name);
+  if (done < bytes.size()) {
+    refuse_index(name, "expected at least ", bytes.size(), " bytes, got ", done);
+  }
+  return bytes;
 }
 
 // The newer of the two slots; nothing where a slot has no intact copy.
@@ -100,8 +104,8 @@ std::vector<SectionRow> read_rows(const MappedRange& file, const Preamble& pream
 Section read_section(const MappedRange& file, const SectionRow& row, int64_t head_end,
                      const std::string& name) {
   const std::string_view title(row.name, ::strnlen(row.name, kMaxName));
-  if (row.at < kFixedBytes || row.at > head_end || row.bytes < 0 ||
-      row.bytes > head_end - row.at || row.at % kAlignment != 0) {
+  if (row.at < kFixedBytes || row.at > head_end || row.bytes < 0 || row.bytes > head_end - row.at ||
+      row.at % kAlignment != 0) {
     refuse_index(name, "section '", title, "' lies outside of the head");
   }
   const auto data = file.bytes(row.at, row.bytes);
@@ -204,9 +208,7 @@ IndexHead read_head(std::shared_ptr<const MappedRange> file, const std::string& 
 
 CommitRecord read_record(const Descriptor& file, const std::string& name) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const Fixed fixed = read_fixed(file, name);
-    check_preamble(fixed, name);
-    if (const auto record = newest_record(fixed)) {
+    if (const auto record = newest_record(read_fixed(file, name))) {
       if (record->length < kFixedBytes) {
         refuse_index(name, "its commit record speaks of ", record->length, " bytes");
       }

@@ -70,11 +70,10 @@ void Segment::check_rows(const Frame& frame) const {
     }
     cell = row.cell;
     int64_t bytes = 0;
-    const bool fits =
-        row.count > 0 &&
-        !__builtin_mul_overflow(blocks_for(row.count), bytes_per_block_, &bytes) &&
-        is_inside(row.at, bytes, at, footer_.dead_at) && row.at % kAlignment == 0 &&
-        is_inside(row.at + bytes, row.id_bytes, at, footer_.dead_at);
+    const bool fits = row.count > 0 &&
+                      !__builtin_mul_overflow(blocks_for(row.count), bytes_per_block_, &bytes) &&
+                      is_inside(row.at, bytes, at, footer_.dead_at) && row.at % kAlignment == 0 &&
+                      is_inside(row.at + bytes, row.id_bytes, at, footer_.dead_at);
     if (!fits) refuse("the list of cell ", cell, " does not lie where its row says");
     at = row.at + bytes + row.id_bytes;
     vectors += row.count;

@@ -1,0 +1,84 @@
+#include "tessera/lattice/snapshot.h"
+
+#include <algorithm>
+
+namespace tessera::lattice {
+
+Snapshot::Snapshot(std::shared_ptr<const IndexHead> head, const CommitRecord& record,
+                   std::vector<std::shared_ptr<const Segment>> segments, const Snapshot* before)
+    : head_(std::move(head)), record_(record), segments_(std::move(segments)) {
+  if (before != nullptr) dead_ = before->dead_;
+  const auto known = before == nullptr ? 0 : size_t(before->segments());
+  for (size_t s = known; s < segments_.size(); ++s) {
+    dead_.add(int32_t(s), segments_[s]->dead().decode());
+  }
+  // Counting sort: how many parts each cell has, then where its parts begin.
+  part_begin_.resize(size_t(info().cells()) + 1);
+  for (const auto& segment : segments_) {
+    stored_ += segment->footer().vectors;
+    max_id_ = std::max(max_id_, segment->footer().max_id);
+    for (const ListRow& row : segment->rows()) ++part_begin_[row.cell + 1];
+  }
+  for (size_t cell = 1; cell < part_begin_.size(); ++cell) {
+    part_begin_[cell] += part_begin_[cell - 1];
+  }
+  parts_.resize(part_begin_.back(), ListPart(nullptr, 0));
+  std::vector<size_t> next(part_begin_.begin(), part_begin_.end() - 1);
+  for (const auto& segment : segments_) {
+    for (size_t row = 0; row < segment->rows().size(); ++row) {
+      parts_[next[segment->rows()[row].cell]++] = ListPart(segment.get(), row);
+    }
+  }
+}
+
+std::span<const ListPart> Snapshot::parts(int32_t cell) const {
+  TESSERA_ASSERT(0 <= cell && cell < info().cells());
+  const size_t begin = part_begin_[size_t(cell)];
+  return std::span(parts_).subspan(begin, part_begin_[size_t(cell) + 1] - begin);
+}
+
+int64_t Snapshot::live() const {
+  std::call_once(live_once_, [&] {
+    int64_t dead = 0;
+    dead_.for_each([&](int64_t id, int32_t killer) {
+      for (int32_t s = 0; s < killer; ++s) dead += segments_[size_t(s)]->find_row(id).has_value();
+    });
+    live_ = stored_ - dead;
+  });
+  return live_;
+}
+
+std::optional<Snapshot::Location> Snapshot::find(int64_t id) const {
+  // The newest one that has it decides: what deleted it there deleted the older ones too.
+  for (int32_t s = segments() - 1; s >= 0; --s) {
+    const Segment& segment = *segments_[size_t(s)];
+    const auto row = segment.find_row(id);
+    if (!row) continue;
+    if (is_dead(s, id)) return std::nullopt;
+    return Location{s, int32_t(segment.rows()[*row].cell), *segment.ids(*row).find(id)};
+  }
+  return std::nullopt;
+}
+
+Snapshot::Totals Snapshot::verify() const {
+  Totals totals;
+  std::vector<int64_t> living;
+  for (const auto& segment : segments_) {
+    segment->check_ids_differ();
+    totals.lists += int64_t(segment->rows().size());
+    for (size_t row = 0; row < segment->rows().size(); ++row) {
+      for (const int64_t id : segment->ids(row).decode()) {
+        if (!is_dead(int32_t(segment->footer().number), id)) living.push_back(id);
+      }
+    }
+  }
+  std::ranges::sort(living);
+  const auto twice = std::ranges::adjacent_find(living);
+  if (twice != living.end()) refuse_index(head_->name, "id ", *twice, " is in two segments");
+  totals.vectors = stored_;
+  totals.live = int64_t(living.size());
+  totals.bytes = bytes();
+  return totals;
+}
+
+}  // namespace tessera::lattice
