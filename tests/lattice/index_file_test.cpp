@@ -1,8 +1,9 @@
 #include "tessera/lattice/index_file.h"
 
-#include <sys/wait.h>
-
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <limits>
 #include <numeric>
 #include <thread>
 
@@ -335,13 +336,14 @@ TEST_F(IndexFileTest, ManyReadersBesideAWriter) {
         // Every commit replaces the 64 vectors by others of one seed: never a mixture.
         const Content content = content_of(*snapshot, packer);
         const auto& [id, stored] = *content.begin();
-        bool good = content.size() == 64 && snapshot->generation() >= last;
-        for (uint64_t seed = 0; seed < 30 && good; ++seed) {
+        bool good = false;
+        for (uint64_t seed = 0; seed < 30 && !good; ++seed) {
           if (random_payload(seed, id, 7) != stored.vector) continue;
           Content expected;
           put(expected, batch(seed, range(0, 64)));
           good = content == expected;
         }
+        good = good && snapshot->generation() >= last;
         failures += !good;
         last = snapshot->generation();
       }
@@ -533,8 +535,6 @@ TEST_F(IndexFileTest, FilesThatAreNotThere) {
             cat("index: cannot write '", folder.path().native(), "': Is a directory"));
 }
 
-// The target is 50 ms for 1 GB; what is read at opening does not grow with the lists. The file is
-// sparse here: lists of zeros that nobody reads.
 TEST_F(IndexFileTest, OpeningDoesNotReadTheLists) {
   const PlainPacker wide(1024);
   write_index(path, some_info(anchors, kDim, wide));

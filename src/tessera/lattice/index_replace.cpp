@@ -38,6 +38,8 @@ std::vector<Live> live_of(const Snapshot& snapshot, int32_t cell) {
     }
   }
   std::ranges::sort(found, {}, &Live::id);
+  const auto twice = std::ranges::adjacent_find(found, {}, &Live::id);
+  if (twice != found.end()) fail("index: id ", twice->id, " lives twice in cell ", cell);
   return found;
 }
 
