@@ -25,6 +25,17 @@ TEST(AtomicFile, CommitShowsAllThatWasWritten) {
   EXPECT_EQ(folder.files(), 1u);
 }
 
+TEST(AtomicFile, RewritesWhatWasWritten) {
+  const TempFolder folder;
+  AtomicFile file(folder / "a");
+  file.write(bytes_of("one two "));
+  file.rewrite(4, bytes_of("2"));
+  file.write(bytes_of("three"));  // goes on at the end
+  file.rewrite(0, bytes_of("O"));
+  file.commit();
+  EXPECT_EQ(read_text(folder / "a"), "One 2wo three");
+}
+
 TEST(AtomicFile, ReplacesAnOlderFileOnlyAtCommit) {
   const TempFolder folder;
   write_text(folder / "a", "old");
@@ -128,6 +139,12 @@ TEST(AtomicFile, AfterAFailureTheTemporaryIsGoneAtOnce) {
     EXPECT_THROW(file.write(much), Error);
   }
   EXPECT_EQ(folder.files(), 0u);
+  AtomicFile other(folder / "a");
+  {
+    const FileSizeLimit limit(64 << 10);
+    EXPECT_THROW(other.rewrite(0, much), Error);
+  }
+  EXPECT_EQ(folder.files(), 0u);
 }
 
 TEST(AtomicFile, AMissingFolderIsNamed) {
@@ -162,6 +179,7 @@ TEST(AtomicFileDeathTest, UseAfterCommitIsABug) {
   file.commit();
   EXPECT_DEATH(file.commit(), "assertion failed: file_.valid");
   EXPECT_DEATH(file.write({}), "assertion failed: file_.valid");
+  EXPECT_DEATH(file.rewrite(0, {}), "assertion failed: file_.valid");
 }
 
 }  // namespace

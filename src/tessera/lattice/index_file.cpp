@@ -68,10 +68,6 @@ struct IndexFile::State {
     const CommitRecord record = read_record(file, name);
     const auto mapped = map(0, record);
     head = std::make_shared<IndexHead>(read_head(mapped, name));
-    if (record.length < head->end) {
-      refuse_index(name, "its commit record speaks of ", record.length, " bytes, its head of ",
-                   head->end);
-    }
     snapshot = std::make_shared<Snapshot>(
         head, record, load_segments(*head, mapped, record, nullptr, {}), nullptr);
   }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kAnchors = "anchors";
 constexpr size_t kMaxName = sizeof(SectionRow::name) - 1;
 constexpr uint32_t kMaxSections = 1024;
-constexpr int kAttempts = 100;
+constexpr int kAttempts = 20;
 
 struct Section {
   std::string_view name;
