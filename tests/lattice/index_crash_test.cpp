@@ -121,6 +121,7 @@ class PowerFailure : public testing::Test {
     writer.add(rows.cells, rows.ids, rows.vectors);
     writer.commit();
     before = read_text(path);
+    write_text(copy_path, before);
     before_model = content_of(*writer.snapshot(), kPacker);
     rows = random_batch(2, std::vector<int64_t>{3, 4, 5}, kCells, kBytes);
     writer.upsert(rows.cells, rows.ids, rows.vectors);
@@ -141,7 +142,7 @@ class PowerFailure : public testing::Test {
   }
 
   void expect(const std::string& file, const Content& model) {
-    write_text(path, file);
+    overwrite(path, file);
     ASSERT_EQ(content_of(*IndexFile(path).snapshot(), kPacker), model);
     // The next writer goes on from there.
     IndexWriter writer(path, kPacker);
@@ -155,13 +156,13 @@ class PowerFailure : public testing::Test {
     for (const int copy : {0, 1, 2, 3}) {
       std::string damaged = read_text(path);
       damaged[size_t(record_at(copy)) + 20] ^= 1;
-      write_text(folder / "b.tsr", damaged);
-      ASSERT_EQ(content_of(*IndexFile(folder / "b.tsr").snapshot(), kPacker), more);
+      overwrite(copy_path, damaged);
+      ASSERT_EQ(content_of(*IndexFile(copy_path).snapshot(), kPacker), more);
     }
   }
 
   TempFolder folder;
-  std::filesystem::path path = folder / "a.tsr";
+  std::filesystem::path path = folder / "a.tsr", copy_path = folder / "b.tsr";
   std::string before, after;
   Content before_model, after_model;
   int slot = 0;

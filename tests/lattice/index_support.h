@@ -108,6 +108,13 @@ inline Content content_of(const Snapshot& snapshot, const BlockPacker& packer) {
   return content;
 }
 
+// As write_text, but never by way of an empty file: filesystems that guard against a crash between
+// emptying and writing put such a file on the disk at once, and thousands of them take minutes.
+inline void overwrite(const std::filesystem::path& path, std::string_view text) {
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << text;
+  std::filesystem::resize_file(path, text.size());
+}
+
 inline std::vector<float> some_anchors(int32_t cells, int32_t dim) {
   std::vector<float> anchors(static_cast<size_t>(cells * dim));
   for (size_t i = 0; i < anchors.size(); ++i) anchors[i] = float(i) * 0.5f - 3;

@@ -97,7 +97,7 @@ std::vector<SectionRow> read_rows(const MappedRange& file, const Preamble& pream
     refuse_index(name, "its section table is damaged: the checksum differs");
   }
   std::vector<SectionRow> rows(preamble.sections);
-  std::memcpy(rows.data(), table.data(), size_t(bytes));
+  std::ranges::copy(table, std::as_writable_bytes(std::span(rows)).begin());
   return rows;
 }
 
