@@ -2,11 +2,11 @@
 #include <fcntl.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <optional>
 
 #include "index_support.h"
 #include "support/expect_error.h"
+#include "support/random_source.h"
 
 namespace tessera::lattice {
 namespace {
@@ -219,12 +219,6 @@ TEST_F(IndexHostile, DamageInManyPlaces) {
   }
 }
 
-// TESSERA_FUZZ_FIRST and TESSERA_FUZZ_COUNT choose other seeds.
-uint64_t number_of(const char* variable, uint64_t fallback) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
-}
-
 // Lies with the right checksums: whatever is accepted can be read and compacted. Sanitizers watch.
 TEST_F(IndexHostile, SealedLiesNeverCrash) {
   const int64_t values[] = {0,
@@ -250,10 +244,9 @@ TEST_F(IndexHostile, SealedLiesNeverCrash) {
     starts.insert(starts.end(), {original.footer_at(back), original.footer_at(back) + 48,
                                  footer.rows_at, footer.dead_at, footer.begin, footer.begin + 64});
   }
-  const uint64_t first = number_of("TESSERA_FUZZ_FIRST", 0);
-  const uint64_t count = number_of("TESSERA_FUZZ_COUNT", 4000);
+  const auto [first, end] = seed_range(4000);
   uint64_t accepted = 0;
-  for (uint64_t seed = first; seed < first + count; ++seed) {
+  for (uint64_t seed = first; seed < end; ++seed) {
     Editor file(good);
     file.set_record(file.record());
     for (uint64_t i = 0; i <= draw(seed, 0, 2); ++i) {
@@ -285,8 +278,9 @@ TEST_F(IndexHostile, SealedLiesNeverCrash) {
     } catch (const Error&) {
     }
   }
-  EXPECT_GT(accepted, count / 40);  // zeros over zeros, other generations, other anchors, ...
-  EXPECT_LT(accepted, count * 3 / 4);
+  EXPECT_GT(accepted,
+            (end - first) / 40);  // zeros over zeros, other generations, other anchors, ...
+  EXPECT_LT(accepted, (end - first) * 3 / 4);
 }
 
 TEST_F(IndexHostile, TheHead) {
