@@ -2,8 +2,8 @@
 #include <fcntl.h>
 
 #include <cstddef>
-#include <optional>
 
+#include "index_editor.h"
 #include "index_support.h"
 #include "support/expect_error.h"
 #include "support/random_source.h"
@@ -13,94 +13,6 @@ namespace {
 
 constexpr int32_t kCells = 3, kDim = 2;
 const InterleavedPacker kPacker(2);
-
-// A file's bytes, with its structures to look at and to change.
-class Editor {
- public:
-  explicit Editor(std::string bytes) : bytes_(std::move(bytes)) {}
-
-  const std::string& bytes() const { return bytes_; }
-
-  template <class T>
-  T get(int64_t at) const {
-    return read_struct<T>(bytes_of(bytes_).subspan(size_t(at)));
-  }
-  template <class T>
-  void set(int64_t at, const T& value) {
-    std::memcpy(bytes_.data() + at, &value, sizeof(T));
-  }
-  template <class T, class F>
-  void change(int64_t at, F&& f) {
-    T value = get<T>(at);
-    f(value);
-    set(at, value);
-  }
-
-  CommitRecord record() const {
-    CommitRecord newest = get<CommitRecord>(record_at(0));
-    const auto other = get<CommitRecord>(record_at(1));
-    return other.generation > newest.generation ? other : newest;
-  }
-  void set_record(const CommitRecord& record) {
-    for (int slot = 0; slot < kRecords; ++slot) set(record_at(slot), record);
-  }
-  // Where the footer of a segment is; by default of the newest.
-  int64_t footer_at(int back = 0) const {
-    int64_t at = record().footer;
-    for (; back > 0; --back) at = get<SegmentFooter>(at).previous;
-    return at;
-  }
-  int64_t row_at(int row, int back = 0) const {
-    return get<SegmentFooter>(footer_at(back)).rows_at + row * int64_t(sizeof(ListRow));
-  }
-
-  // Makes all checksums right again, as far as the offsets lead to bytes of the file.
-  void seal() {
-    change<Preamble>(0, [&](Preamble& p) {
-      for (uint32_t i = 0; i < std::min(p.sections, 16u); ++i) {
-        const int64_t at = kFixedBytes + int64_t(i * sizeof(SectionRow));
-        if (!has(at, sizeof(SectionRow))) break;
-        change<SectionRow>(at, [&](SectionRow& row) { sum(row.at, row.bytes, row.data_sum); });
-      }
-      sum(kFixedBytes, int64_t(p.sections) * int64_t(sizeof(SectionRow)), p.sections_sum);
-      p.sum = sum_of(p);
-    });
-    CommitRecord newest = record();
-    newest.footer_sum = seal_segment(newest.footer, 0).value_or(newest.footer_sum);
-    newest.sum = sum_of(newest);
-    set_record(newest);
-  }
-
- private:
-  bool has(int64_t at, int64_t size) const {
-    return at >= 0 && size >= 0 && at <= int64_t(bytes_.size()) &&
-           size <= int64_t(bytes_.size()) - at;
-  }
-  void sum(int64_t at, int64_t size, uint32_t& to) const {
-    if (has(at, size)) to = crc32c(bytes_of(bytes_).subspan(size_t(at), size_t(size)));
-  }
-  std::optional<uint32_t> seal_segment(int64_t at, int depth) {
-    if (at == 0 || depth > 8 || !has(at, sizeof(SegmentFooter))) return std::nullopt;
-    auto footer = get<SegmentFooter>(at);
-    footer.previous_sum = seal_segment(footer.previous, depth + 1).value_or(footer.previous_sum);
-    for (int64_t i = 0; i < std::min<int64_t>(footer.rows, 16); ++i) {
-      if (!has(footer.rows_at, (i + 1) * int64_t(sizeof(ListRow)))) break;
-      change<ListRow>(footer.rows_at + i * int64_t(sizeof(ListRow)), [&](ListRow& row) {
-        const int64_t blocks = blocks_for(row.count) * kPacker.block_bytes();
-        if (has(row.id_bytes, blocks)) sum(row.at, blocks + row.id_bytes, row.data_sum);
-      });
-    }
-    if (has(footer.rows, 0)) {
-      sum(footer.rows_at, footer.rows * int64_t(sizeof(ListRow)), footer.rows_sum);
-    }
-    sum(footer.dead_at, footer.dead_bytes, footer.dead_sum);
-    footer.sum = sum_of(footer);
-    set(at, footer);
-    return footer.sum;
-  }
-
-  std::string bytes_;
-};
 
 struct Read {
   Content content;
@@ -160,7 +72,7 @@ class IndexHostile : public testing::Test {
   // What is said of the good file after a change; its checksums are right unless `sealed` is false.
   template <class F>
   std::string refusal(F&& f, bool sealed = true) {
-    Editor file(good);
+    Editor file(good, kPacker.block_bytes());
     f(file);
     if (sealed) file.seal();
     overwrite(path, file.bytes());
@@ -177,7 +89,7 @@ class IndexHostile : public testing::Test {
 };
 
 TEST_F(IndexHostile, TheEditorSealsAGoodFileAsItWas) {
-  Editor file(good);
+  Editor file(good, kPacker.block_bytes());
   file.set_record(file.record());
   const std::string expected = file.bytes();
   file.seal();
@@ -237,7 +149,7 @@ TEST_F(IndexHostile, SealedLiesNeverCrash) {
                             INT64_MAX,
                             INT64_MIN,
                             INT64_MAX - 63};
-  const Editor original(good);
+  const Editor original(good, kPacker.block_bytes());
   std::vector<int64_t> starts = {0, kFixedBytes, kFixedBytes + 48, record_at(0)};
   for (const int back : {0, 1}) {
     const auto footer = original.get<SegmentFooter>(original.footer_at(back));
@@ -247,7 +159,7 @@ TEST_F(IndexHostile, SealedLiesNeverCrash) {
   const auto [first, end] = seed_range(4000);
   uint64_t accepted = 0;
   for (uint64_t seed = first; seed < end; ++seed) {
-    Editor file(good);
+    Editor file(good, kPacker.block_bytes());
     file.set_record(file.record());
     for (uint64_t i = 0; i <= draw(seed, 0, 2); ++i) {
       const int64_t start = starts[draw(seed, 10 * i + 1, starts.size())];
@@ -314,7 +226,7 @@ TEST_F(IndexHostile, TheHead) {
             "section 'code spec' lies outside of the head");
   EXPECT_EQ(section(2, [](SectionRow& s) { std::strcpy(s.name, "code spec"); }),
             "section 'code spec' is there twice");
-  const int64_t anchors_at = Editor(good).get<SectionRow>(kFixedBytes).at;
+  const int64_t anchors_at = Editor(good, 0).get<SectionRow>(kFixedBytes).at;
   EXPECT_EQ(refusal([&](Editor& e) { e.set(anchors_at, 1.0f); }, false),
             "section 'anchors' is damaged: the checksum differs");
 }
@@ -333,7 +245,7 @@ TEST_F(IndexHostile, TheCommitRecords) {
                 },
                 false),
             "both copies of a commit record are damaged");
-  EXPECT_EQ(refusal([](Editor& e) { e = Editor(e.bytes().substr(0, 2000)); }, false),
+  EXPECT_EQ(refusal([](Editor& e) { e = Editor(e.bytes().substr(0, 2000), 0); }, false),
             "expected at least 2560 bytes, got 2000");
   const Descriptor unreadable(::open(folder.path().c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(error_text([&] { read_record(unreadable, "x"); }),
@@ -359,7 +271,7 @@ TEST_F(IndexHostile, TheSegments) {
   };
   const std::string outside = "segment 1: the parts that its footer names lie outside of it";
   EXPECT_EQ(footer([](SegmentFooter& f) { f.vectors = 3; }, false),
-            cat("segment 1: its footer at byte ", Editor(good).footer_at(), " is damaged"));
+            cat("segment 1: its footer at byte ", Editor(good, 0).footer_at(), " is damaged"));
   EXPECT_EQ(footer([](SegmentFooter& f) { f.begin += 8; }), outside);
   EXPECT_EQ(footer([](SegmentFooter& f) { f.begin = 64; }), outside);
   EXPECT_EQ(footer([](SegmentFooter& f) { f.rows = INT64_MAX; }), outside);
@@ -391,15 +303,20 @@ TEST_F(IndexHostile, TheLists) {
   EXPECT_EQ(row([](ListRow& r) { r.cell = 1; }),
             "segment 0: expected cells in order and below 3, got 1 after 1");
   const std::string place = "segment 0: the list of cell 0 does not lie where its row says";
-  EXPECT_EQ(row([](ListRow& r) { r.at += 32; }), place);
-  EXPECT_EQ(row([](ListRow& r) { r.at = INT64_MAX - 63; }), place);
+  EXPECT_EQ(row([](ListRow& r) { r.blocks_at += 32; }), place);
+  EXPECT_EQ(row([](ListRow& r) { r.blocks_at = INT64_MAX - 63; }), place);
   EXPECT_EQ(row([](ListRow& r) { r.id_bytes = INT64_MAX; }), place);
   EXPECT_EQ(row([](ListRow& r) { r.count = 0; }), place);
   EXPECT_EQ(row([](ListRow& r) { r.count = 0xffffffff; }), place);
   EXPECT_EQ(row([](ListRow& r) { r.id_bytes = 4; }),
             "segment 0: the list of cell 0 is damaged: its ids are cut short");
-  EXPECT_EQ(refusal([](Editor& e) { e.set(e.get<ListRow>(e.row_at(0, 1)).at, 'x'); }, false),
-            "segment 0: the list of cell 0 is damaged: its checksum differs");
+  EXPECT_EQ(row([](ListRow& r) { r.ids_at = 64; }),
+            "segment 0: its ids do not lie where its first row says");
+  const std::string damaged = "segment 0: the list of cell 0 is damaged: the checksum of its ";
+  EXPECT_EQ(refusal([](Editor& e) { e.set(e.get<ListRow>(e.row_at(0, 1)).blocks_at, 'x'); }, false),
+            damaged + "blocks differs");
+  EXPECT_EQ(refusal([](Editor& e) { e.set(e.get<ListRow>(e.row_at(0, 1)).ids_at, 'x'); }, false),
+            damaged + "ids differs");
 }
 
 // Two lists that hold the same id: each is sound, but not the index.
@@ -421,18 +338,9 @@ TEST_F(IndexHostile, IdsThatLiveTwice) {
     writer.upsert(std::vector<int32_t>{0, 1}, std::vector<int64_t>{2, 5}, {});
     writer.commit();
   }
-  Editor file(read_text(path));
+  Editor file(read_text(path), 0);
   file.change<SegmentFooter>(file.footer_at(), [](SegmentFooter& f) { f.dead = f.dead_bytes = 0; });
-  file.set_record(file.record());
-  // Sealing takes blocks of another packer for granted; here only the footer changed.
-  file.change<SegmentFooter>(file.footer_at(), [](SegmentFooter& f) {
-    f.dead_sum = crc32c({});
-    f.sum = sum_of(f);
-  });
-  CommitRecord record = file.record();
-  record.footer_sum = file.get<SegmentFooter>(record.footer).sum;
-  record.sum = sum_of(record);
-  file.set_record(record);
+  file.seal();
   overwrite(path, file.bytes());
   EXPECT_EQ(error_text([&] { IndexFile(path).snapshot()->verify(); }),
             name + "id 2 is in two segments");

@@ -18,13 +18,6 @@ class DeadIds {
   // Ids deleted at some time; some may never have existed, or live again.
   int64_t size() const { return size_; }
 
-  template <class F>
-  void for_each(F&& f) const {  // f(id, the last segment that deleted it)
-    for (const Slot& slot : slots_) {
-      if (slot.killer >= 0) f(slot.id, slot.killer);
-    }
-  }
-
  private:
   struct Slot {
     int64_t id = 0;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <mutex>
 
 namespace tessera::lattice {
 

@@ -61,12 +61,13 @@ static_assert(sizeof(SectionRow) == 48);
 struct ListRow {  // a row of a segment's directory
   uint32_t cell = 0;
   uint32_t count = 0;
-  int64_t at = 0;  // of the blocks; the ids follow them
+  int64_t blocks_at = 0;
+  int64_t ids_at = 0;  // all ids lie together, so that to look one up is not to read the blocks
   int64_t id_bytes = 0;
-  uint32_t data_sum = 0;  // of blocks and ids
-  uint32_t zero = 0;
+  uint32_t blocks_sum = 0;
+  uint32_t ids_sum = 0;
 };
-static_assert(sizeof(ListRow) == 32);
+static_assert(sizeof(ListRow) == 40);
 
 struct SegmentFooter {  // the last bytes of a segment
   char magic[8] = {'T', 'E', 'S', 'S', 'S', 'E', 'G', '\n'};

@@ -40,7 +40,7 @@ Segment::Segment(std::shared_ptr<const MappedRange> file, const Frame& frame,
     if (const char* why = find_id_damage(dead, footer_.dead)) refuse("deleted ids: ", why);
   }
   dead_ = PackedIds(dead, footer_.dead);
-  checked_ = std::make_unique<std::atomic<bool>[]>(rows_.size());
+  checked_ = std::make_unique<std::atomic<bool>[]>(2 * rows_.size());
 }
 
 void Segment::check_footer(const Frame& frame) const {
@@ -62,7 +62,11 @@ void Segment::check_footer(const Frame& frame) const {
 }
 
 void Segment::check_rows(const Frame& frame) const {
-  int64_t at = footer_.begin, vectors = 0, cell = -1;
+  const int64_t ids_begin = rows_.empty() ? footer_.dead_at : rows_[0].ids_at;
+  int64_t blocks_end = footer_.begin, ids_end = ids_begin, vectors = 0, cell = -1;
+  if (!is_inside(ids_begin, 0, footer_.begin, footer_.dead_at)) {
+    refuse("its ids do not lie where its first row says");
+  }
   for (const ListRow& row : rows_) {
     if (int64_t(row.cell) <= cell || int64_t(row.cell) >= frame.cells) {
       refuse("expected cells in order and below ", frame.cells, ", got ", row.cell, " after ",
@@ -70,12 +74,13 @@ void Segment::check_rows(const Frame& frame) const {
     }
     cell = row.cell;
     int64_t bytes = 0;
-    const bool fits = row.count > 0 &&
+    const bool fits = row.count > 0 && row.blocks_at % kAlignment == 0 &&
                       !__builtin_mul_overflow(blocks_for(row.count), bytes_per_block_, &bytes) &&
-                      is_inside(row.at, bytes, at, footer_.dead_at) && row.at % kAlignment == 0 &&
-                      is_inside(row.at + bytes, row.id_bytes, at, footer_.dead_at);
+                      is_inside(row.blocks_at, bytes, blocks_end, ids_begin) &&
+                      is_inside(row.ids_at, row.id_bytes, ids_end, footer_.dead_at);
     if (!fits) refuse("the list of cell ", cell, " does not lie where its row says");
-    at = row.at + bytes + row.id_bytes;
+    blocks_end = row.blocks_at + bytes;
+    ids_end = row.ids_at + row.id_bytes;
     vectors += row.count;
   }
   if (vectors != footer_.vectors) {
@@ -83,62 +88,56 @@ void Segment::check_rows(const Frame& frame) const {
   }
 }
 
-int64_t Segment::block_bytes(size_t row) const {
-  return blocks_for(rows_[row].count) * bytes_per_block_;
-}
-
-void Segment::check_list(size_t row) const {
-  if (checked_[row].load(std::memory_order_relaxed)) return;
+std::span<const std::byte> Segment::checked_part(size_t row, size_t part) const {
   const ListRow& list = rows_[row];
-  const int64_t blocks = block_bytes(row);
+  const bool is_ids = part == 1;
+  const auto bytes = is_ids
+                         ? file_->bytes(list.ids_at, list.id_bytes)
+                         : file_->bytes(list.blocks_at, blocks_for(list.count) * bytes_per_block_);
+  std::atomic<bool>& checked = checked_[2 * row + part];
+  if (checked.load(std::memory_order_relaxed)) return bytes;
   const char* why = nullptr;
-  if (crc32c(file_->bytes(list.at, blocks + list.id_bytes)) != list.data_sum) {
-    why = "its checksum differs";
-  } else {
-    why = find_id_damage(file_->bytes(list.at + blocks, list.id_bytes), list.count);
+  if (crc32c(bytes) != (is_ids ? list.ids_sum : list.blocks_sum)) {
+    why = is_ids ? "the checksum of its ids differs" : "the checksum of its blocks differs";
+  } else if (is_ids) {
+    why = find_id_damage(bytes, list.count);
   }
   if (why != nullptr) refuse("the list of cell ", list.cell, " is damaged: ", why);
-  checked_[row].store(true, std::memory_order_relaxed);
+  checked.store(true, std::memory_order_relaxed);
+  return bytes;
 }
 
-std::span<const std::byte> Segment::blocks(size_t row) const {
-  check_list(row);
-  return file_->bytes(rows_[row].at, block_bytes(row));
-}
+std::span<const std::byte> Segment::blocks(size_t row) const { return checked_part(row, 0); }
 
-PackedIds Segment::ids(size_t row) const {
-  check_list(row);
-  const ListRow& list = rows_[row];
-  return {file_->bytes(list.at + block_bytes(row), list.id_bytes), list.count};
-}
+PackedIds Segment::ids(size_t row) const { return {checked_part(row, 1), rows_[row].count}; }
 
 const std::vector<Segment::Place>& Segment::places() const {
-  std::call_once(places_once_, [&] {
-    std::vector<Place> places;
-    for (size_t row = 0; row < rows_.size(); ++row) {
-      for (const int64_t id : ids(row).decode()) places.push_back({id, uint32_t(row)});
-    }
-    std::ranges::sort(places, {}, &Place::id);
-    places_ = std::move(places);
-  });
-  return places_;
+  const std::lock_guard lock(mutex_);
+  if (places_) return *places_;
+  std::vector<Place> places;
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    for (const int64_t id : ids(row).decode()) places.push_back({id, uint32_t(row)});
+  }
+  std::ranges::sort(places, {}, &Place::id);
+  return places_.emplace(std::move(places));
 }
 
 std::optional<size_t> Segment::find_row(int64_t id) const {
   if (id < footer_.min_id || id > footer_.max_id) return std::nullopt;
-  const auto place = std::ranges::lower_bound(places(), id, {}, &Place::id);
-  if (place == places_.end() || place->id != id) return std::nullopt;
+  const std::vector<Place>& all = places();
+  const auto place = std::ranges::lower_bound(all, id, {}, &Place::id);
+  if (place == all.end() || place->id != id) return std::nullopt;
   return place->row;
 }
 
 void Segment::check_ids_differ() const {
-  const auto twice = std::ranges::adjacent_find(places(), {}, &Place::id);
-  if (twice != places_.end()) refuse("id ", twice->id, " is in two lists");
-  const bool in_range = places_.empty() || (places_.front().id == footer_.min_id &&
-                                            places_.back().id == footer_.max_id);
-  if (!in_range) {
-    refuse("expected ids from ", footer_.min_id, " to ", footer_.max_id, ", got ",
-           places_.front().id, " to ", places_.back().id);
+  const std::vector<Place>& all = places();
+  const auto twice = std::ranges::adjacent_find(all, {}, &Place::id);
+  if (twice != all.end()) refuse("id ", twice->id, " is in two lists");
+  if (all.empty()) return;
+  if (all.front().id != footer_.min_id || all.back().id != footer_.max_id) {
+    refuse("expected ids from ", footer_.min_id, " to ", footer_.max_id, ", got ", all.front().id,
+           " to ", all.back().id);
   }
 }
 

@@ -44,7 +44,8 @@ class Segment {
   std::span<const ListRow> rows() const { return rows_; }  // by ascending cell
   PackedIds dead() const { return dead_; }
 
-  // Of list `row`. The first call for a list throws if it is damaged, and so does every later one.
+  // Of list `row`. Each is checked by itself, at the first call: a throw if it is damaged, and so
+  // at every later call.
   std::span<const std::byte> blocks(size_t row) const;  // whole blocks
   PackedIds ids(size_t row) const;                      // ascending, as the vectors lie in them
 
@@ -65,8 +66,8 @@ class Segment {
   }
   void check_footer(const Frame& frame) const;
   void check_rows(const Frame& frame) const;
-  void check_list(size_t row) const;
-  int64_t block_bytes(size_t row) const;
+  // `part` is 0 for the blocks, 1 for the ids.
+  std::span<const std::byte> checked_part(size_t row, size_t part) const;
   const std::vector<Place>& places() const;
 
   std::shared_ptr<const MappedRange> file_;
@@ -75,9 +76,9 @@ class Segment {
   SegmentFooter footer_;
   std::span<const ListRow> rows_;
   PackedIds dead_;
-  std::unique_ptr<std::atomic<bool>[]> checked_;  // per list
-  mutable std::once_flag places_once_;
-  mutable std::vector<Place> places_;  // by id
+  std::unique_ptr<std::atomic<bool>[]> checked_;  // (lists, 2)
+  mutable std::mutex mutex_;
+  mutable std::optional<std::vector<Place>> places_;  // by id; made when first needed
 };
 
 }  // namespace tessera::lattice

@@ -50,10 +50,12 @@ void SegmentWriter::add_list(int32_t cell, std::span<const int64_t> ids,
   ListRow row;
   row.cell = uint32_t(cell);
   row.count = uint32_t(count);
-  row.at = put(blocks);
+  row.blocks_at = put(blocks);
+  row.blocks_sum = crc32c(blocks);
+  row.ids_at = int64_t(ids_.size());  // from where finish puts all of them
   row.id_bytes = int64_t(packed.size());
-  row.data_sum = crc32c(packed, crc32c(blocks));
-  put(packed);
+  row.ids_sum = crc32c(packed);
+  ids_.insert(ids_.end(), packed.begin(), packed.end());
   rows_.push_back(row);
   const bool first = footer_.vectors == 0;
   footer_.min_id = first ? ids.front() : std::min(footer_.min_id, ids.front());
@@ -63,6 +65,9 @@ void SegmentWriter::add_list(int32_t cell, std::span<const int64_t> ids,
 
 CommitRecord SegmentWriter::finish(std::span<const int64_t> dead, const CommitRecord& before) {
   const std::vector<std::byte> packed = dead.empty() ? std::vector<std::byte>() : pack_ids(dead);
+  align();
+  const int64_t ids_begin = put(ids_);
+  for (ListRow& row : rows_) row.ids_at += ids_begin;
   align();
   footer_.dead_at = put(packed);
   footer_.dead_bytes = int64_t(packed.size());

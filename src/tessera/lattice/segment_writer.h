@@ -33,6 +33,7 @@ class SegmentWriter {
   int64_t at_;  // where the next byte goes
   std::vector<std::byte> buffer_;
   std::vector<ListRow> rows_;
+  std::vector<std::byte> ids_;  // packed, of all lists so far
   SegmentFooter footer_;
 };
 

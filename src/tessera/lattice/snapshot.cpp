@@ -38,14 +38,13 @@ std::span<const ListPart> Snapshot::parts(int32_t cell) const {
 }
 
 int64_t Snapshot::live() const {
-  std::call_once(live_once_, [&] {
-    int64_t dead = 0;
-    dead_.for_each([&](int64_t id, int32_t killer) {
-      for (int32_t s = 0; s < killer; ++s) dead += segments_[size_t(s)]->find_row(id).has_value();
-    });
-    live_ = stored_ - dead;
-  });
-  return live_;
+  if (!has_dead()) return stored_;
+  if (const int64_t known = live_; known >= 0) return known;
+  int64_t live = 0;  // two threads may both count: to the same number
+  for (const ListPart& part : parts_) {
+    for (const int64_t id : part.ids().decode()) live += !is_dead(part.segment(), id);
+  }
+  return live_ = live;
 }
 
 std::optional<Snapshot::Location> Snapshot::find(int64_t id) const {
@@ -67,6 +66,7 @@ Snapshot::Totals Snapshot::verify() const {
     segment->check_ids_differ();
     totals.lists += int64_t(segment->rows().size());
     for (size_t row = 0; row < segment->rows().size(); ++row) {
+      segment->blocks(row);
       for (const int64_t id : segment->ids(row).decode()) {
         if (!is_dead(int32_t(segment->footer().number), id)) living.push_back(id);
       }

@@ -2,8 +2,8 @@
 // or replace it. Any number of threads may read it.
 #pragma once
 
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -22,7 +22,7 @@ class ListPart {
   int32_t segment() const { return int32_t(segment_->footer().number); }
   int32_t cell() const { return int32_t(segment_->rows()[row_].cell); }
   int64_t count() const { return segment_->rows()[row_].count; }
-  // Both throw if the list is damaged, which is found when it is first asked for.
+  // Each throws if it is damaged, which is found when it is first asked for.
   std::span<const std::byte> blocks() const { return segment_->blocks(row_); }
   PackedIds ids() const { return segment_->ids(row_); }
 
@@ -31,7 +31,6 @@ class ListPart {
   size_t row_;
 };
 
-// What a commit added: a number and the segments so far, each with what follows from it.
 class Snapshot {
  public:
   struct Location {
@@ -61,8 +60,9 @@ class Snapshot {
   bool is_dead(int32_t segment, int64_t id) const { return dead_.is_dead(segment, id); }
   bool has_dead() const { return dead_.size() > 0; }
 
-  // Vectors in all lists, dead ones included, and those that are not dead.
+  // Vectors in all lists, dead ones included.
   int64_t stored() const { return stored_; }
+  // Those that are not dead. Where there are deletes, the first call reads all ids.
   int64_t live() const;
   int64_t max_id() const { return max_id_; }  // of all stored; -1 when there are none
   // Where the live vector of an id is. The first call for an id that a segment may hold reads the
@@ -83,8 +83,7 @@ class Snapshot {
   DeadIds dead_;
   int64_t stored_ = 0;
   int64_t max_id_ = -1;
-  mutable std::once_flag live_once_;
-  mutable int64_t live_ = 0;
+  mutable std::atomic<int64_t> live_{-1};  // counted when first asked for
 };
 
 }  // namespace tessera::lattice
