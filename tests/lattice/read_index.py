@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""A second reader of index files, written from docs/formats/index.md alone.
+
+usage: read_index.py FILE VECTOR_BYTES    check FILE and print what lives: id, cell, vector (hex)
+
+Blocks are taken to hold their vectors one after the other. data/version1.txt is what it prints of
+data/version1.tsr, which the tests compare with what the library reads.
+"""
+import struct
+import sys
+
+TABLE = []
+for value in range(256):
+    for _ in range(8):
+        value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+    TABLE.append(value)
+
+
+def crc(data):
+    value = 0xFFFFFFFF
+    for byte in data:
+        value = TABLE[(value ^ byte) & 255] ^ (value >> 8)
+    return value ^ 0xFFFFFFFF
+
+
+def unpack_ids(data, count):
+    if count == 0:
+        return []
+    first, bits = struct.unpack_from("<qB", data)
+    low_bytes = (count * bits + 7) // 8
+    low = int.from_bytes(data[9:9 + low_bytes], "little")
+    high = int.from_bytes(data[9 + low_bytes:], "little")
+    ids = []
+    for bit in range(8 * (len(data) - 9 - low_bytes)):
+        if high >> bit & 1:
+            i = len(ids)
+            ids.append(first + ((bit - i) << bits | low >> (i * bits) & ((1 << bits) - 1)))
+    assert len(ids) == count and ids == sorted(set(ids))
+    return ids
+
+
+class Index:
+    def __init__(self, data, vector_bytes):
+        self.data, self.vector_bytes = data, vector_bytes
+        self.read_head()
+        self.live = {}
+        for vectors, dead in self.segments(self.read_record()):
+            for id in dead:
+                self.live.pop(id, None)
+            assert not set(vectors) & set(self.live)
+            self.live.update(vectors)
+
+    def get(self, form, at):
+        return struct.unpack_from("<" + form, self.data, at)
+
+    def read_head(self):
+        assert self.data[:8] == b"TESSIDX\n" and crc(self.data[:60]) == self.get("I", 60)[0]
+        version, self.dim, self.cells, self.metric = self.get("4I", 8)
+        self.block_bytes, _ = self.get("2q", 24)
+        rows, table_sum = self.get("2I", 40)
+        assert version == 1 and crc(self.data[2560:2560 + 48 * rows]) == table_sum
+        self.sections = {}
+        for row in range(2560, 2560 + 48 * rows, 48):
+            at, size, total = self.get("2qI", row + 24)
+            section = self.data[at:at + size]
+            assert at % 64 == 0 and crc(section) == total
+            self.sections[self.data[row:row + 24].rstrip(b"\0").decode()] = section
+        assert len(self.sections["anchors"]) == 4 * self.dim * self.cells
+
+    def read_record(self):
+        records = []
+        for at in (512, 1024, 1536, 2048):
+            if crc(self.data[at:at + 60]) == self.get("I", at + 60)[0]:
+                assert self.data[at:at + 8] == b"TESSCMT\n"
+                records.append(self.get("Qqq2I", at + 8))
+        return max(records)
+
+    def segments(self, record):
+        """(vectors by id, deleted ids) of each segment, oldest first."""
+        _, length, footer, count, total = record
+        assert length <= len(self.data)
+        found = []
+        while footer:
+            number, previous, previous_total, segment = self.read_segment(footer, total)
+            assert number == count - 1 - len(found)
+            found.append(segment)
+            footer, total = previous, previous_total
+        return reversed(found)
+
+    def read_segment(self, footer, total):
+        data = self.data
+        assert data[footer:footer + 8] == b"TESSSEG\n"
+        assert crc(data[footer:footer + 108]) == self.get("I", footer + 108)[0] == total
+        _, dead_at, dead_bytes, dead, rows_at, rows, count, lowest, highest, previous = self.get(
+            "10q", footer + 8)
+        previous_total, number, dead_total, rows_total = self.get("4I", footer + 88)
+        assert rows_at + 40 * rows == footer and crc(data[rows_at:footer]) == rows_total
+        packed = data[dead_at:dead_at + dead_bytes]
+        assert crc(packed) == dead_total
+        vectors = {}
+        for row in range(rows_at, footer, 40):
+            vectors.update(self.read_list(row))
+        assert len(vectors) == count
+        assert not vectors or (min(vectors), max(vectors)) == (lowest, highest)
+        return number, previous, previous_total, (vectors, unpack_ids(packed, dead))
+
+    def read_list(self, row):
+        cell, count, at, ids_at, id_bytes, blocks_total, ids_total = self.get("2I3q2I", row)
+        size = (count + 31) // 32 * self.block_bytes
+        assert at % 64 == 0 and crc(self.data[at:at + size]) == blocks_total
+        packed = self.data[ids_at:ids_at + id_bytes]
+        assert crc(packed) == ids_total
+        for i, id in enumerate(unpack_ids(packed, count)):
+            vector = at + i // 32 * self.block_bytes + i % 32 * self.vector_bytes
+            yield id, (cell, self.data[vector:vector + self.vector_bytes].hex())
+
+
+def main():
+    with open(sys.argv[1], "rb") as file:
+        index = Index(file.read(), int(sys.argv[2]))
+    for id, (cell, vector) in sorted(index.live.items()):
+        print(id, cell, vector)
+
+
+if __name__ == "__main__":
+    main()
