@@ -68,6 +68,17 @@ TEST_F(IndexFileTest, FindTellsWhereAnIdLives) {
       if (part.segment() == found->segment) EXPECT_EQ(part.ids()[found->position], id);
     }
   }
+  for (int32_t cell = 0; cell < kCells; ++cell) {
+    size_t at = 0;
+    const std::vector<int64_t> ids = snapshot->live_ids(cell);
+    for (const ListPart& part : snapshot->parts(cell)) {
+      for (const int64_t id : part.ids().decode()) {
+        const bool is_dead = part.segment() == 0 && id >= 7 && id <= 9;
+        EXPECT_EQ(ids.at(at++), is_dead ? -1 : id);
+      }
+    }
+    EXPECT_EQ(ids.size(), at);
+  }
   EXPECT_TRUE(snapshot->is_dead(0, 7));
   EXPECT_FALSE(snapshot->is_dead(1, 7));
   EXPECT_FALSE(snapshot->is_dead(0, 6));

@@ -37,12 +37,25 @@ std::span<const ListPart> Snapshot::parts(int32_t cell) const {
   return std::span(parts_).subspan(begin, part_begin_[size_t(cell) + 1] - begin);
 }
 
+std::vector<int64_t> Snapshot::live_ids(int32_t cell) const {
+  std::vector<int64_t> ids;
+  for (const ListPart& part : parts(cell)) {
+    const size_t begin = ids.size();
+    ids.resize(begin + size_t(part.count()));
+    const auto added = std::span(ids).subspan(begin);
+    part.ids().decode(added);
+    if (!has_dead()) continue;
+    for (int64_t& id : added) id = is_dead(part.segment(), id) ? -1 : id;
+  }
+  return ids;
+}
+
 int64_t Snapshot::live() const {
   if (!has_dead()) return stored_;
   if (const int64_t known = live_; known >= 0) return known;
   int64_t live = 0;  // two threads may both count: to the same number
-  for (const ListPart& part : parts_) {
-    for (const int64_t id : part.ids().decode()) live += !is_dead(part.segment(), id);
+  for (int32_t cell = 0; cell < info().cells(); ++cell) {
+    for (const int64_t id : live_ids(cell)) live += id >= 0;
   }
   return live_ = live;
 }

@@ -56,6 +56,8 @@ class Snapshot {
 
   // The parts of a cell, oldest segment first. REQUIRES: 0 <= cell < info().cells().
   std::span<const ListPart> parts(int32_t cell) const;
+  // The ids of all parts of a cell, one after the other, with -1 in the place of dead ones.
+  std::vector<int64_t> live_ids(int32_t cell) const;
   // Whether a vector of `segment` was deleted or replaced later. Without deletes, never.
   bool is_dead(int32_t segment, int64_t id) const { return dead_.is_dead(segment, id); }
   bool has_dead() const { return dead_.size() > 0; }
