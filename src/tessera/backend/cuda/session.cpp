@@ -28,6 +28,16 @@ bool is_on(const char* variable) {
   return value != nullptr && std::string_view(value) == "1";
 }
 
+// The context of the calling thread; asking the driver each time would cost.
+thread_local ContextId t_context = nullptr;
+
+Result set_context(ContextId context) {
+  if (t_context == context) return kSuccess;
+  const Result result = driver().context_set(context);
+  if (result == kSuccess) t_context = context;
+  return result;
+}
+
 class Recording : public gpu::GpuExecutable {
  public:
   Recording(Session& session, GraphExecId id) : session_(session), id_(id) {}
@@ -77,7 +87,7 @@ Session::Session(int index, const DeviceInfo& info, std::string name)
 
 Session::~Session() {
   // The primary context is the process's: it is not given back, as other libraries may use it.
-  driver().context_set(context_);
+  set_context(context_);
   for (auto& [index, lane] : lanes_) {
     driver().stream_synchronize(lane.id);
     lane.staging.reset();
@@ -89,10 +99,7 @@ Session::~Session() {
 
 void Session::enter() const {
   if (lost_) fail(traits_.name, ": the device was lost to an earlier fault of a kernel");
-  thread_local ContextId current = nullptr;
-  if (current == context_) return;
-  expect_success(driver().context_set(context_), "entering the context");
-  current = context_;
+  expect_success(set_context(context_), "entering the context");
 }
 
 Session::Lane& Session::lane(Stream stream) {
@@ -124,13 +131,13 @@ Address Session::allocate(int64_t bytes) {
 }
 
 void Session::free(Address address) {
-  driver().context_set(context_);
+  set_context(context_);
   const Result result = driver().mem_free(address);
   if (!lost_) expect_success(result, "freeing memory");
 }
 
 void Session::wait() {
-  driver().context_set(context_);
+  set_context(context_);
   const std::lock_guard lock(mutex_);
   for (auto& [index, lane] : lanes_) driver().stream_synchronize(lane.id);
 }
