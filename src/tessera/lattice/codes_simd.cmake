@@ -1,0 +1,32 @@
+# The kernels of codes, once per instruction set; code_kernels.cpp chooses at run time. All give
+# equal bits: integers are exact, and contraction is off.
+set(codes_options -O3 -fno-math-errno -fno-trapping-math -fwrapv -Wno-psabi -ffp-contract=off)
+set(codes_options_baseline "")
+set(codes_options_avx2 -mavx2 -mfma -mf16c)
+set(codes_options_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c
+                         -mprefer-vector-width=512)
+set(codes_options_amx ${codes_options_avx512} -mamx-tile -mamx-int8)
+set(codes_options_dotprod -march=armv8.2-a+dotprod)
+set(codes_isas baseline)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
+  list(APPEND codes_isas avx2 avx512 amx)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  list(APPEND codes_isas dotprod)
+endif()
+set(codes_objects "")
+foreach(isa IN LISTS codes_isas)
+  tessera_variant(lattice codes_${isa} SOURCES simd/codes.cpp
+    OPTIONS ${codes_options} ${codes_options_${isa}} DEFINITIONS TESSERA_SIMD_NAME=${isa})
+  list(APPEND codes_objects $<TARGET_OBJECTS:tessera_lattice_codes_${isa}>)
+endforeach()
+
+# Sanitizers add symbols of their own.
+if(CMAKE_NM AND NOT TESSERA_SANITIZE)
+  set(codes_stamp ${CMAKE_CURRENT_BINARY_DIR}/codes_linkage)
+  add_custom_command(OUTPUT ${codes_stamp} DEPENDS ${codes_objects}
+    COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} "-DOBJECTS=${codes_objects}"
+            -D STAMP=${codes_stamp}
+            -P ${TESSERA_SOURCE_ROOT}/tessera/backend/cpu/simd/check_linkage.cmake
+    COMMENT "Checking the linkage of the lattice's kernels" VERBATIM)
+  add_custom_target(tessera_codes_linkage ALL DEPENDS ${codes_stamp})
+endif()

@@ -1,0 +1,121 @@
+#include "tessera/lattice/quantize.h"
+
+#include <algorithm>
+
+#include "tessera/base/error.h"
+#include "tessera/base/thread_pool.h"
+
+namespace tessera::lattice {
+
+namespace {
+
+const float* data_or_null(std::span<const float> values) {
+  return values.empty() ? nullptr : values.data();
+}
+
+// to = basis · x, or its transpose's.
+void multiply(const CodeSpec& spec, bool transposed, float* x) {
+  const size_t d = size_t(spec.dim);
+  std::vector<float> result(d, 0.f);
+  for (size_t i = 0; i < d; ++i) {
+    const float* axis = &spec.basis[i * d];
+    float dot = 0;
+    for (size_t j = 0; j < d; ++j) {
+      if (transposed) {
+        result[j] += axis[j] * x[i];
+      } else {
+        dot += axis[j] * x[j];
+      }
+    }
+    if (!transposed) result[i] = dot;
+  }
+  std::copy(result.begin(), result.end(), x);
+}
+
+}  // namespace
+
+Coder::Coder(CodeSpec spec) : spec_(std::move(spec)), shape_(code_shape(spec_)) {
+  if (spec_.transform == TransformKind::rotation) {
+    rotation_.emplace(spec_.dim, spec_.padded_dim, spec_.seed);
+  }
+}
+
+void Coder::transform(float* x) const {
+  if (rotation_) return rotation_->apply(x);
+  multiply(spec_, false, x);
+}
+
+void Coder::transform_back(float* x) const {
+  if (rotation_) return rotation_->apply_inverse(x);
+  multiply(spec_, true, x);
+}
+
+std::vector<float> Coder::transform_rows(std::span<const float> rows) const {
+  const size_t dim = size_t(spec_.dim), padded = size_t(spec_.padded_dim);
+  TESSERA_ASSERT(rows.size() % dim == 0);
+  const size_t n = rows.size() / dim;
+  std::vector<float> result(n * padded);
+  thread_pool().parallel_for(int64_t(n), 16, [&](int64_t begin, int64_t end) {
+    for (size_t i = size_t(begin); i < size_t(end); ++i) {
+      std::copy_n(&rows[i * dim], dim, &result[i * padded]);
+      transform(&result[i * padded]);
+    }
+  });
+  return result;
+}
+
+Encoded Coder::encode(std::span<const float> residual, std::span<const float> diagonal,
+                      std::span<uint8_t> codes) const {
+  TESSERA_ASSERT(residual.size() == size_t(spec_.padded_dim) && codes.size() == residual.size());
+  TESSERA_ASSERT(diagonal.empty() || diagonal.size() == residual.size());
+  return code_kernels().encode(shape_, residual.data(), data_or_null(diagonal), codes.data());
+}
+
+void Coder::encode_rows(std::span<const float> rows, std::span<const float> anchor,
+                        std::span<const float> diagonal, std::byte* blocks, int64_t first) const {
+  const size_t dim = size_t(spec_.dim);
+  TESSERA_ASSERT(rows.size() % dim == 0 && anchor.size() == dim);
+  if (spec_.bits == 0) return;
+  std::vector<float> residual(size_t(spec_.padded_dim));
+  std::vector<uint8_t> codes(size_t(spec_.padded_dim));
+  for (size_t i = 0; i * dim < rows.size(); ++i) {
+    for (size_t j = 0; j < dim; ++j) residual[j] = rows[i * dim + j] - anchor[j];
+    transform(residual.data());
+    const Encoded e = encode(residual, diagonal, codes);
+    const int64_t position = first + int64_t(i);
+    pack_code(spec_, blocks + position / kBlock * shape_.block_bytes, int(position % kBlock), codes,
+              {e.n2, e.g});
+  }
+}
+
+std::vector<float> Coder::decode(const std::byte* blocks, int64_t position,
+                                 std::span<const float> anchor,
+                                 std::span<const float> diagonal) const {
+  std::vector<float> x(size_t(spec_.padded_dim), 0.f);
+  if (spec_.bits > 0) {
+    std::vector<uint8_t> codes(size_t(spec_.padded_dim));
+    const std::byte* block = blocks + position / kBlock * shape_.block_bytes;
+    const CodeFactors factors = unpack_code(spec_, block, int(position % kBlock), codes);
+    double n2 = 0;
+    for (size_t j = 0; j < size_t(spec_.dim); ++j) {
+      const float half = float((1 << spec_.group_bits[j / kGroup]) - 1) * 0.5f;
+      x[j] = (float(codes[j]) - half) * (diagonal.empty() ? 1.f : diagonal[j]);
+      n2 += double(x[j]) * x[j];
+    }
+    // <r, r̂> = n2 / g: the projection of r on r̂.
+    const double scale = factors.g > 0 && n2 > 0 ? double(factors.n2) / factors.g / n2 : 0;
+    for (float& value : x) value = float(value * scale);
+    transform_back(x.data());
+  }
+  x.resize(size_t(spec_.dim));
+  for (size_t j = 0; j < x.size(); ++j) x[j] += anchor[j];
+  return x;
+}
+
+std::vector<float> padded_row(const CodeSpec& spec, std::span<const float> row) {
+  std::vector<float> result(size_t(spec.padded_dim), 0.f);
+  std::copy(row.begin(), row.end(), result.begin());
+  return result;
+}
+
+}  // namespace tessera::lattice
