@@ -48,13 +48,13 @@ using ScanSink = float (*)(void* context, int query, int64_t first, uint32_t mas
 
 // Keys are n2_weight · n2 + g · slope · (2 <bytes, u> - offset).
 struct ScanTile {
-  int32_t count;            // 1…kTileQueries
+  int32_t count;  // 1…kTileQueries
   float n2_weight;
-  const int8_t* queries;    // (count, padded_dim), 64-byte aligned
-  const float* slopes;      // (count); the unit of g is the kernel's business
-  const int32_t* offsets;   // (count)
-  float* thresholds;        // (count)
-  std::byte* scratch;       // scan_scratch_bytes, 64-byte aligned
+  const int8_t* queries;   // (count, padded_dim), 64-byte aligned
+  const float* slopes;     // (count); the unit of g is the kernel's business
+  const int32_t* offsets;  // (count)
+  float* thresholds;       // (count)
+  std::byte* scratch;      // scan_scratch_bytes, 64-byte aligned
   ScanSink sink;
   void* context;
 };

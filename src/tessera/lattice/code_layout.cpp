@@ -54,7 +54,8 @@ void each_word(const CodeSpec& spec, Byte* block, int slot, Use use) {
     each_piece(spec.group_bits[g], quads, [&](int width, int shift, int registers) {
       const int of_word = 8 / width;
       for (int r = 0; r < registers; ++r, at += kRegister) {
-        use(at, width, shift, int(g) * kQuads + r * of_word, std::min(of_word, quads - r * of_word));
+        use(at, width, shift, int(g) * kQuads + r * of_word,
+            std::min(of_word, quads - r * of_word));
       }
     });
   }

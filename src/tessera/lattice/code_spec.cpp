@@ -69,7 +69,8 @@ struct Reader {
 float gaussian_step(int32_t bits) {
   // Max, "Quantizing for minimum distortion" (1960), and its continuation; one bit has one step
   // that matters only to the units of g.
-  constexpr float kSteps[] = {1, 1.596f, 0.9957f, 0.586f, 0.3352f, 0.1881f, 0.1041f, 0.0569f, 0.0308f};
+  constexpr float kSteps[] = {1,       1.596f,  0.9957f, 0.586f, 0.3352f,
+                              0.1881f, 0.1041f, 0.0569f, 0.0308f};
   return kSteps[bits];
 }
 
@@ -116,8 +117,8 @@ CodeSpec code_spec_from_bytes(std::span<const std::byte> bytes) {
   if (uint8_t(spec.transform) > uint8_t(TransformKind::pca)) {
     fail("code spec: no transform has number ", int(spec.transform));
   }
-  if (std::abs(spec.n2_exponent) > 96 || std::abs(spec.g_exponent) > 96 ||
-      !(spec.step_ratio > 0) || !std::isfinite(spec.step_ratio)) {
+  if (std::abs(spec.n2_exponent) > 96 || std::abs(spec.g_exponent) > 96 || !(spec.step_ratio > 0) ||
+      !std::isfinite(spec.step_ratio)) {
     fail("code spec: a unit or the step is out of range");
   }
   spec.padded_dim = padded(spec.dim);

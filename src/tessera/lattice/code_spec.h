@@ -10,8 +10,8 @@
 
 namespace tessera::lattice {
 
-constexpr int32_t kBlock = 32;       // vectors of a block
-constexpr int32_t kGroup = 32;       // dimensions that share a number of bits
+constexpr int32_t kBlock = 32;        // vectors of a block
+constexpr int32_t kGroup = 32;        // dimensions that share a number of bits
 constexpr int32_t kMostDims = 16384;  // sums of products stay within 32 bits
 constexpr int32_t kMostBits = 8;
 
@@ -22,10 +22,10 @@ struct CodeSpec {
   int32_t padded_dim = 0;  // of vectors in kernels: a multiple of 64, filled up with zeros
   int32_t bits = 0;        // a dimension, on average; 0: no codes, the anchors alone
   TransformKind transform = TransformKind::rotation;
-  uint64_t seed = 0;         // of the rotation
-  int32_t n2_exponent = 0;   // n2 is stored in units of 2^n2_exponent
-  int32_t g_exponent = 0;    // g in units of 2^g_exponent
-  float step_ratio = 0;      // the middle one of the steps that are tried, over |residual|
+  uint64_t seed = 0;                // of the rotation
+  int32_t n2_exponent = 0;          // n2 is stored in units of 2^n2_exponent
+  int32_t g_exponent = 0;           // g in units of 2^g_exponent
+  float step_ratio = 0;             // the middle one of the steps that are tried, over |residual|
   std::vector<uint8_t> group_bits;  // (ceil(dim / kGroup)), each 0…8
   std::vector<float> basis;         // (dim, dim) of a PCA, an axis a row; otherwise empty
 

@@ -44,9 +44,9 @@ MemoryLists::MemoryLists(const Coder& coder, Metric metric, std::span<const floa
     for (size_t c = size_t(begin); c < size_t(end); ++c) {
       std::byte* blocks = lines_.data() == nullptr ? nullptr : lines_[0].bytes + first_line[c] * 64;
       views_[c] = {first_id_[c + 1] - first_id_[c], blocks};
-      const std::vector<float> diagonal =
-          diagonals.empty() ? std::vector<float>()
-                            : padded_row(coder.spec(), row(diagonals, c, dim));
+      const std::vector<float> diagonal = diagonals.empty()
+                                              ? std::vector<float>()
+                                              : padded_row(coder.spec(), row(diagonals, c, dim));
       for (int64_t p = 0; p < views_[c].count; ++p) {
         coder.encode_rows(row(points, size_t(rows[size_t(first_id_[c] + p)]), dim),
                           row(anchors, c, dim), diagonal, blocks, p);
@@ -73,8 +73,7 @@ SearchIndex MemoryLists::index() const {
 }
 
 std::vector<float> train_diagonals(const Coder& coder, std::span<const float> anchors,
-                                   std::span<const float> points,
-                                   std::span<const int32_t> cells) {
+                                   std::span<const float> points, std::span<const int32_t> cells) {
   constexpr double kPrior = 64;  // points that everyone's share counts for
   const size_t dim = size_t(coder.spec().dim), k = anchors.size() / dim, n = cells.size();
   std::vector<float> residuals(points.begin(), points.end());

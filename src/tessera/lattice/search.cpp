@@ -69,8 +69,8 @@ void Searcher::widen(const SearchOptions& options, std::span<const float> querie
       tops.push_back(std::move(best[q]));
     }
     if (hungry.empty()) return;
-    const std::vector<Probe> all = nearest_cells(index_.metric, anchors_.padded_dim,
-                                                 anchors_.anchors, anchors_.anchor_n2, rows, wanted);
+    const std::vector<Probe> all = nearest_cells(
+        index_.metric, anchors_.padded_dim, anchors_.anchors, anchors_.anchor_n2, rows, wanted);
     std::vector<Probe> fresh;
     for (size_t i = 0; i < hungry.size(); ++i) {
       const auto begin = all.begin() + int64_t(i) * wanted;
@@ -91,8 +91,8 @@ void Searcher::refine(std::span<const float> query, std::vector<Candidate>& cand
     int64_t position = c.position;
     const ListView* view = index_.lists(c.cell).data();
     for (; position >= view->count; ++view) position -= view->count;
-    const CodeFactors factors = unpack_code(spec, view->blocks + position / kBlock * block,
-                                            int(position % kBlock), codes);
+    const CodeFactors factors =
+        unpack_code(spec, view->blocks + position / kBlock * block, int(position % kBlock), codes);
     const std::span<const float> anchor = anchors_.anchor(c.cell);
     float base = 0;
     for (size_t j = 0; j < difference.size(); ++j) {
@@ -154,7 +154,8 @@ SearchResult Searcher::search(std::span<const float> queries, const SearchOption
   if (n > size_t(kBatch)) {
     SearchResult result;
     for (size_t q = 0; q < n; q += size_t(kBatch)) {
-      append(result, search(queries.subspan(q * dim, std::min(size_t(kBatch), n - q) * dim), options));
+      append(result,
+             search(queries.subspan(q * dim, std::min(size_t(kBatch), n - q) * dim), options));
     }
     return result;
   }

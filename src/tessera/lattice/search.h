@@ -29,7 +29,7 @@ struct SearchOptions {
   const IdSet* deny = nullptr;
   // Measures the best k · rerank by these original vectors (dim), not by codes. It must be safe to
   // call from several threads.
-  std::function<void(int64_t id, std::span<float> vector)> original;
+  std::function<void(int64_t id, std::span<float> vector)> original = nullptr;
   int32_t rerank = 4;
   // Measures the best again by queries in f32, not 8 bits. Costs little; matters from 6 bits on.
   bool refine = true;

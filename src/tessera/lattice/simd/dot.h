@@ -17,7 +17,8 @@ TESSERA_INLINE void add_group(Ints& to, const Bytes (&codes)[kQuads], const int8
   __m512i even = (__m512i)to, odd = {};  // two chains: the latency is four products
 #pragma GCC unroll 8
   for (int k = 0; k < kQuads; k += 2) {
-    even = _mm512_dpbusd_epi32(even, (__m512i)codes[k], _mm512_set1_epi32(query_quad(query + 4 * k)));
+    even =
+        _mm512_dpbusd_epi32(even, (__m512i)codes[k], _mm512_set1_epi32(query_quad(query + 4 * k)));
     odd = _mm512_dpbusd_epi32(odd, (__m512i)codes[k + 1],
                               _mm512_set1_epi32(query_quad(query + 4 * k + 4)));
   }
@@ -132,7 +133,7 @@ TESSERA_INLINE uint32_t at_most(Floats keys, float threshold) {
 #else
 
 TESSERA_INLINE uint32_t at_most(Floats keys, float threshold) {
-  const Ints bits = {1,     1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
+  const Ints bits = {1,      1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
                      1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
   return uint32_t(sum((Ints)(keys <= threshold) & bits));
 }

@@ -8,8 +8,9 @@ TESSERA_INLINE Floats butterfly(Floats v) {
       __builtin_shufflevector(v, v, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s, 7 ^ s, 8 ^ s,
                               9 ^ s, 10 ^ s, 11 ^ s, 12 ^ s, 13 ^ s, 14 ^ s, 15 ^ s);
   constexpr auto sign = [](int lane) { return (lane & s) != 0 ? -1.f : 1.f; };
-  const Floats signs = {sign(0), sign(1), sign(2),  sign(3),  sign(4),  sign(5),  sign(6),  sign(7),
-                        sign(8), sign(9), sign(10), sign(11), sign(12), sign(13), sign(14), sign(15)};
+  const Floats signs = {sign(0),  sign(1),  sign(2),  sign(3), sign(4),  sign(5),
+                        sign(6),  sign(7),  sign(8),  sign(9), sign(10), sign(11),
+                        sign(12), sign(13), sign(14), sign(15)};
   return v * signs + other;
 }
 
@@ -93,8 +94,8 @@ TESSERA_INLINE Overlap overlap(const CodeShape& shape, const float* scaled, cons
   for (int32_t i = 0; i < shape.dim; i += kLanes) {
     const float levels = float(1 << shape.group_bits[i / kGroup]);
     const Floats code = codes_of(load<Floats>(scaled + i) * inverse_step, levels);
-    const Floats w = __builtin_convertvector(__builtin_convertvector(code, Ints), Floats) -
-                     (levels - 1) * 0.5f;
+    const Floats w =
+        __builtin_convertvector(__builtin_convertvector(code, Ints), Floats) - (levels - 1) * 0.5f;
     residual += w * load<Floats>(weighted + i);
     self += squares == nullptr ? w * w : w * w * load<Floats>(squares + i);
   }
@@ -124,8 +125,8 @@ Encoded encode(const CodeShape& shape, const float* r, const float* diagonal, ui
   const float padding = counted ? 0.25f * float(vectors * kLanes - shape.dim) : 0;
   for (int t = 0; t < kTrials && middle > 0; ++t) {
     const float step = middle * kTrialSteps[t];
-    const Overlap o = overlap(shape, quotients, products, diagonal == nullptr ? nullptr : squares,
-                              1 / step);
+    const Overlap o =
+        overlap(shape, quotients, products, diagonal == nullptr ? nullptr : squares, 1 / step);
     const float score = o.residual * o.residual / (o.self - padding);
     if (score > best) {
       best = score;
