@@ -44,7 +44,7 @@ Measured measure(const Vectors& data, std::span<const float> queries, int32_t ce
   const auto nearest = true_nearest(Metric::l2, data.dim, data.rows, queries, 10);
   const auto recall_of = [&](bool refine) {
     const SearchResult found =
-        searcher.search(queries, {.k = 10, .nprobe = cells, .refine = refine});
+        searcher.search(queries, {.k = 10, .nprobe = cells, .refine_from = refine ? 1 : 9});
     return recall(Metric::l2, 10,
                   true_distances(Metric::l2, data.dim, queries, found.ids, original), nearest, 10);
   };

@@ -160,7 +160,8 @@ SearchResult Searcher::search(std::span<const float> queries, const SearchOption
     return result;
   }
   const size_t k = size_t(options.k), padded = size_t(anchors_.padded_dim);
-  const bool refines = options.refine && !options.original && index_.coder->spec().bits > 0;
+  const int32_t bits = index_.coder->spec().bits;
+  const bool refines = bits > 0 && bits >= options.refine_from && !options.original;
   const int64_t kept = options.original ? options.k * options.rerank
                                         : options.k + (refines ? spare_results(options.k) : 0);
   const std::vector<float> turned = prepare(queries);

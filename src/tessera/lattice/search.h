@@ -31,8 +31,9 @@ struct SearchOptions {
   // call from several threads.
   std::function<void(int64_t id, std::span<float> vector)> original = nullptr;
   int32_t rerank = 4;
-  // Measures the best again by queries in f32, not 8 bits. Costs little; matters from 6 bits on.
-  bool refine = true;
+  // Codes of at least so many bits are better than queries in 8 bits: the best are measured again
+  // by queries in f32. 1: always, 9: never.
+  int32_t refine_from = 6;
 };
 
 // Best first. Where fewer than k were found, ids are -1 and distances infinitely bad.

@@ -3,48 +3,61 @@
 constexpr int64_t kRegister = 64;
 constexpr int kHalf = kBlock / 2;
 
-// Calls use(quad, register of bytes) for a group of kBits; returns the end of the group's codes.
-template <int kBits>
-TESSERA_INLINE const char* unpack_group(const char* from, int quads, Bytes (&codes)[kQuads]) {
-  for (Bytes& code : codes) code = Bytes{};
+// The bytes of quad kQuad, from a full group of kBits.
+template <int kBits, int kQuad>
+TESSERA_INLINE Bytes quad_codes(const char* group) {
+  Shorts code = {};
   int shift = kBits;
 #pragma GCC unroll 4
   for (int width = 8; width > 0; width /= 2) {
     if ((kBits & width) == 0) continue;
     shift -= width;
-    const int of_register = 8 / width, registers = (quads * width + 7) / 8;
-#pragma GCC unroll 8
-    for (int r = 0; r < registers; ++r, from += kRegister) {
-      const auto packed = load<Shorts>(from);
-#pragma GCC unroll 8
-      for (int k = 0; k < of_register; ++k) {
-        const int quad = r * of_register + k;
-        if (quad >= quads) break;
-        if (width == 8) {
-          codes[quad] = (Bytes)packed;
-        } else {
-          const uint16_t mask = uint16_t(((1 << width) - 1) * 0x101);
-          codes[quad] |= (Bytes)((packed >> (width * k) & mask) << shift);
-        }
-      }
-    }
+    const int of_register = 8 / width;
+    const auto packed = load<Shorts>(group + kQuad / of_register * kRegister);
+    group += width * kRegister;
+    if (width == 8) return (Bytes)packed;
+    const uint16_t mask = uint16_t(((1 << width) - 1) * 0x101);
+    code |= (packed >> (kQuad % of_register * width) & mask) << shift;
   }
-  return from;
+  return (Bytes)code;
 }
 
-// Calls use.template operator()<kBits>(group, codes) for the groups of half a block.
+// The last group, of fewer quads: its registers end early.
+template <int kBits>
+TESSERA_INLINE void unpack_last(const char* from, int quads, Bytes (&codes)[kQuads]) {
+  for (Bytes& code : codes) code = Bytes{};
+  int shift = kBits;
+  for (int width = 8; width > 0; width /= 2) {
+    if ((kBits & width) == 0) continue;
+    shift -= width;
+    const int of_register = 8 / width;
+    for (int quad = 0; quad < quads; ++quad) {
+      const auto packed = load<Shorts>(from + quad / of_register * kRegister);
+      const uint16_t mask = uint16_t(((1 << width) - 1) * 0x101);
+      codes[quad] |= (Bytes)((packed >> (quad % of_register * width) & mask) << shift);
+    }
+    from += (quads * width + 7) / 8 * kRegister;
+  }
+}
+
+// Calls use.template operator()<kBits>(group, codes) and returns where the next group is.
 template <int kBits, class Use>
 TESSERA_INLINE const char* one_group(const char* from, int group, int quads, Use use) {
-  Bytes codes[kQuads];
-  if (quads == kQuads) {
-    from = unpack_group<kBits>(from, kQuads, codes);
-  } else {
-    from = unpack_group<kBits>(from, quads, codes);
+  if (__builtin_expect(quads == kQuads, 1)) {
+    const Bytes codes[kQuads] = {quad_codes<kBits, 0>(from), quad_codes<kBits, 1>(from),
+                                 quad_codes<kBits, 2>(from), quad_codes<kBits, 3>(from),
+                                 quad_codes<kBits, 4>(from), quad_codes<kBits, 5>(from),
+                                 quad_codes<kBits, 6>(from), quad_codes<kBits, 7>(from)};
+    use.template operator()<kBits>(group, codes);
+    return from + kBits * kRegister;
   }
+  Bytes codes[kQuads];
+  unpack_last<kBits>(from, quads, codes);
   use.template operator()<kBits>(group, codes);
   return from;
 }
 
+// Calls it for the groups of half a block, in order.
 template <class Use>
 TESSERA_INLINE void each_group(const CodeShape& shape, const char* from, Use use) {
   for (int group = 0; group * kGroup < shape.dim; ++group) {
@@ -73,6 +86,7 @@ TESSERA_INLINE void unpack_block(const CodeShape& shape, const char* block, char
     char* base = to + half * int64_t(kHalf) * shape.padded_dim;
     each_group(shape, block + half * shape.half_bytes,
                [&]<int kBits>(int group, const Bytes(&codes)[kQuads]) {
+#pragma GCC unroll 8
                  for (int k = 0; k < kQuads; ++k) {
                    store(base + (group * kQuads + k) * kRegister, codes[k]);
                  }
@@ -220,8 +234,10 @@ TESSERA_INLINE void many_dots(const CodeShape& shape, const char* bytes, const i
   };
 #if defined(__AVX512VNNI__)
   take.template operator()<12>();
+  take.template operator()<8>();
 #endif
   take.template operator()<4>();
+  take.template operator()<2>();
   take.template operator()<1>();
 }
 
