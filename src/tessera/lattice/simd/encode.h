@@ -1,19 +1,5 @@
 // Rotation, encoding, quantised queries, products of floats. Included by simd/codes.cpp.
 
-// One stage of a Walsh-Hadamard transform inside a register: lanes that differ in bit kStep.
-template <int kStep>
-TESSERA_INLINE Floats butterfly(Floats v) {
-  constexpr int s = kStep;
-  const Floats other =
-      __builtin_shufflevector(v, v, 0 ^ s, 1 ^ s, 2 ^ s, 3 ^ s, 4 ^ s, 5 ^ s, 6 ^ s, 7 ^ s, 8 ^ s,
-                              9 ^ s, 10 ^ s, 11 ^ s, 12 ^ s, 13 ^ s, 14 ^ s, 15 ^ s);
-  constexpr auto sign = [](int lane) { return (lane & s) != 0 ? -1.f : 1.f; };
-  const Floats signs = {sign(0),  sign(1),  sign(2),  sign(3), sign(4),  sign(5),
-                        sign(6),  sign(7),  sign(8),  sign(9), sign(10), sign(11),
-                        sign(12), sign(13), sign(14), sign(15)};
-  return v * signs + other;
-}
-
 // x (block, a power of two), not scaled.
 TESSERA_INLINE void hadamard(float* x, int32_t block) {
   if (block < kLanes) {
@@ -94,10 +80,9 @@ TESSERA_INLINE Overlap overlap(const CodeShape& shape, const float* scaled, cons
   for (int32_t i = 0; i < shape.dim; i += kLanes) {
     const float levels = float(1 << shape.group_bits[i / kGroup]);
     const Floats code = codes_of(load<Floats>(scaled + i) * inverse_step, levels);
-    const Floats w =
-        __builtin_convertvector(__builtin_convertvector(code, Ints), Floats) - (levels - 1) * 0.5f;
-    residual += w * load<Floats>(weighted + i);
-    self += squares == nullptr ? w * w : w * w * load<Floats>(squares + i);
+    const Floats w = to_floats(truncated(code)) - (levels - 1) * 0.5f;
+    residual = residual + w * load<Floats>(weighted + i);
+    self = self + (squares == nullptr ? w * w : w * w * load<Floats>(squares + i));
   }
   return {sum(residual), sum(self)};
 }
@@ -107,10 +92,10 @@ Encoded encode(const CodeShape& shape, const float* r, const float* diagonal, ui
   Floats n2 = {};
   for (int32_t i = 0; i < shape.dim; i += kLanes) {
     const Floats v = load<Floats>(r + i);
-    n2 += v * v;
+    n2 = n2 + v * v;
     if (diagonal == nullptr) continue;
     const Floats s = load<Floats>(diagonal + i);
-    store(scaled + i, s == 0.f ? Floats{} : v / s);
+    store(scaled + i, quotient(v, s));
     store(weighted + i, v * s);
     store(squares + i, s * s);
   }
@@ -136,13 +121,12 @@ Encoded encode(const CodeShape& shape, const float* r, const float* diagonal, ui
   }
   const float inverse_step = best_step > 0 ? 1 / best_step : 0;
   for (int32_t i = 0; i < shape.padded_dim; i += kLanes) {
-    QuarterBytes bytes = {};
+    Ints bytes = {};
     if (i < shape.dim) {
       const float levels = float(1 << shape.group_bits[i / kGroup]);
-      const Floats code = codes_of(load<Floats>(quotients + i) * inverse_step, levels);
-      bytes = __builtin_convertvector(__builtin_convertvector(code, Ints), QuarterBytes);
+      bytes = truncated(codes_of(load<Floats>(quotients + i) * inverse_step, levels));
     }
-    store(codes + i, bytes);
+    store_bytes(codes + i, bytes);
   }
   if (best_overlap > 0) {
     result.g = result.n2 / best_overlap;
@@ -151,33 +135,29 @@ Encoded encode(const CodeShape& shape, const float* r, const float* diagonal, ui
   return result;
 }
 
-// Rounds to nearest even, |v| < 2^22.
-TESSERA_INLINE Ints nearest(Floats v) {
-  constexpr float kMagic = 0x1.8p23f;
-  return (Ints)(v + kMagic) - 0x4b400000;
-}
-
 QuantizedQuery quantize(const CodeShape& shape, const float* query, const float* anchor,
                         const float* diagonal, int8_t* bytes) {
   alignas(64) float values[kMostDims];
   Floats n2 = {}, peak = {};
   for (int32_t i = 0; i < shape.padded_dim; i += kLanes) {
     Floats v = load<Floats>(query + i);
-    if (anchor != nullptr) v -= load<Floats>(anchor + i);
-    n2 += v * v;
-    if (diagonal != nullptr) v *= load<Floats>(diagonal + i);
-    peak = greatest(peak, greatest(v, -v));
+    if (anchor != nullptr) v = v - load<Floats>(anchor + i);
+    n2 = n2 + v * v;
+    if (diagonal != nullptr) v = v * load<Floats>(diagonal + i);
+    peak = greatest(peak, greatest(v, Floats{} - v));
     store(values + i, v);
   }
   const float largest = maximum(peak);
   const float inverse = largest > 0 ? 127.f / largest : 0;
-  int32_t offset = 0;
+  Ints offset = {};
   for (int32_t i = 0; i < shape.padded_dim; i += kLanes) {
     const Ints v = nearest(load<Floats>(values + i) * inverse);
-    store(bytes + i, __builtin_convertvector(v, QuarterChars));
-    if (i < shape.dim) offset += ((1 << shape.group_bits[i / kGroup]) - 1) * sum(v);
+    store_bytes(bytes + i, v);
+    if (i >= shape.dim) continue;  // zeros
+    const int32_t levels = (1 << shape.group_bits[i / kGroup]) - 1;
+    offset = each_part<Ints>([&](int k) { return offset.part[k] + v.part[k] * levels; });
   }
-  return {largest / 127.f, offset, sum(n2)};
+  return {largest / 127.f, sum(offset), sum(n2)};
 }
 
 template <int kRows, int kColumns>
@@ -189,7 +169,7 @@ TESSERA_INLINE void product_tile(int32_t dim, const float* a, const float* b, fl
     for (int j = 0; j < kColumns; ++j) columns[j] = load<Floats>(b + int64_t(j) * dim + k);
     for (int i = 0; i < kRows; ++i) {
       const Floats row = load<Floats>(a + int64_t(i) * dim + k);
-      for (int j = 0; j < kColumns; ++j) sums[i][j] += row * columns[j];
+      for (int j = 0; j < kColumns; ++j) sums[i][j] = sums[i][j] + row * columns[j];
     }
   }
   for (int i = 0; i < kRows; ++i) {

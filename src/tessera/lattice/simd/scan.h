@@ -1,11 +1,16 @@
 // Blocks of codes against queries. Included by simd/codes.cpp.
 
-constexpr int64_t kRegister = 64;
 constexpr int kHalf = kBlock / 2;
+
+// Puts bits [from, from + width) of each byte of `packed` to bits [shift, shift + width) of `to`'s.
+TESSERA_INLINE void add_piece(Shorts& to, const Shorts& packed, int from, int width, int shift) {
+  const uint16_t mask = uint16_t(((1 << width) - 1) * 0x101);
+  for (int i = 0; i < kParts; ++i) to.part[i] |= (packed.part[i] >> from & mask) << shift;
+}
 
 // The bytes of quad kQuad, from a full group of kBits.
 template <int kBits, int kQuad>
-TESSERA_INLINE Bytes quad_codes(const char* group) {
+TESSERA_INLINE Shorts quad_codes(const char* group) {
   Shorts code = {};
   int shift = kBits;
 #pragma GCC unroll 4
@@ -15,17 +20,16 @@ TESSERA_INLINE Bytes quad_codes(const char* group) {
     const int of_register = 8 / width;
     const auto packed = load<Shorts>(group + kQuad / of_register * kRegister);
     group += width * kRegister;
-    if (width == 8) return (Bytes)packed;
-    const uint16_t mask = uint16_t(((1 << width) - 1) * 0x101);
-    code |= (packed >> (kQuad % of_register * width) & mask) << shift;
+    if (width == 8) return packed;
+    add_piece(code, packed, kQuad % of_register * width, width, shift);
   }
-  return (Bytes)code;
+  return code;
 }
 
 // The last group, of fewer quads: its registers end early.
 template <int kBits>
-TESSERA_INLINE void unpack_last(const char* from, int quads, Bytes (&codes)[kQuads]) {
-  for (Bytes& code : codes) code = Bytes{};
+TESSERA_INLINE void unpack_last(const char* from, int quads, Shorts (&codes)[kQuads]) {
+  for (Shorts& code : codes) code = Shorts{};
   int shift = kBits;
   for (int width = 8; width > 0; width /= 2) {
     if ((kBits & width) == 0) continue;
@@ -33,8 +37,7 @@ TESSERA_INLINE void unpack_last(const char* from, int quads, Bytes (&codes)[kQua
     const int of_register = 8 / width;
     for (int quad = 0; quad < quads; ++quad) {
       const auto packed = load<Shorts>(from + quad / of_register * kRegister);
-      const uint16_t mask = uint16_t(((1 << width) - 1) * 0x101);
-      codes[quad] |= (Bytes)((packed >> (quad % of_register * width) & mask) << shift);
+      add_piece(codes[quad], packed, quad % of_register * width, width, shift);
     }
     from += (quads * width + 7) / 8 * kRegister;
   }
@@ -44,14 +47,14 @@ TESSERA_INLINE void unpack_last(const char* from, int quads, Bytes (&codes)[kQua
 template <int kBits, class Use>
 TESSERA_INLINE const char* one_group(const char* from, int group, int quads, Use use) {
   if (__builtin_expect(quads == kQuads, 1)) {
-    const Bytes codes[kQuads] = {quad_codes<kBits, 0>(from), quad_codes<kBits, 1>(from),
-                                 quad_codes<kBits, 2>(from), quad_codes<kBits, 3>(from),
-                                 quad_codes<kBits, 4>(from), quad_codes<kBits, 5>(from),
-                                 quad_codes<kBits, 6>(from), quad_codes<kBits, 7>(from)};
+    const Shorts codes[kQuads] = {quad_codes<kBits, 0>(from), quad_codes<kBits, 1>(from),
+                                  quad_codes<kBits, 2>(from), quad_codes<kBits, 3>(from),
+                                  quad_codes<kBits, 4>(from), quad_codes<kBits, 5>(from),
+                                  quad_codes<kBits, 6>(from), quad_codes<kBits, 7>(from)};
     use.template operator()<kBits>(group, codes);
     return from + kBits * kRegister;
   }
-  Bytes codes[kQuads];
+  Shorts codes[kQuads];
   unpack_last<kBits>(from, quads, codes);
   use.template operator()<kBits>(group, codes);
   return from;
@@ -64,7 +67,7 @@ TESSERA_INLINE void each_group(const CodeShape& shape, const char* from, Use use
     const int left = (shape.dim - group * kGroup + 3) / 4, quads = left < kQuads ? left : kQuads;
     switch (shape.group_bits[group]) {
       case 0: {
-        const Bytes none[kQuads] = {};
+        const Shorts none[kQuads] = {};
         use.template operator()<0>(group, none);
         break;
       }
@@ -85,7 +88,7 @@ TESSERA_INLINE void unpack_block(const CodeShape& shape, const char* block, char
   for (int half = 0; half < 2; ++half) {
     char* base = to + half * int64_t(kHalf) * shape.padded_dim;
     each_group(shape, block + half * shape.half_bytes,
-               [&]<int kBits>(int group, const Bytes(&codes)[kQuads]) {
+               [&]<int kBits>(int group, const Shorts(&codes)[kQuads]) {
 #pragma GCC unroll 8
                  for (int k = 0; k < kQuads; ++k) {
                    store(base + (group * kQuads + k) * kRegister, codes[k]);
@@ -101,7 +104,7 @@ TESSERA_INLINE void single_dots(const CodeShape& shape, const char* block, const
   for (int half = 0; half < 2; ++half) {
     Ints sums = {};
     each_group(shape, block + half * shape.half_bytes,
-               [&]<int kBits>(int group, const Bytes(&codes)[kQuads]) {
+               [&]<int kBits>(int group, const Shorts(&codes)[kQuads]) {
                  if constexpr (kBits > 0) add_group<kBits>(sums, codes, query + group * kGroup);
                });
     store(dots + half * kHalf, sums);
@@ -189,33 +192,39 @@ TESSERA_INLINE void tile_dots(const CodeShape& shape, const char* bytes, const i
   }
 #pragma GCC unroll 12
   for (int q = 0; q < kCount; ++q) {
-    store(dots + q * kBlock, sums[q][0]);
-    store(dots + q * kBlock + kHalf, sums[q][1]);
+    _mm512_store_si512(dots + q * kBlock, sums[q][0]);
+    _mm512_store_si512(dots + q * kBlock + kHalf, sums[q][1]);
   }
 }
 
 #else
 
 // Group by group: sums of 16 bits must be widened before they overflow, which depends on the bits.
+template <int kBits, int kCount>
+TESSERA_INLINE void add_groups(Ints (&sums)[kCount], const char* codes, const int8_t* queries,
+                               int64_t step) {
+  for (int q = 0; q < kCount; ++q) {
+    add_group<kBits>(sums[q], codes, queries + q * step);
+  }
+}
+
 template <int kCount>
 TESSERA_INLINE void tile_dots(const CodeShape& shape, const char* bytes, const int8_t* queries,
                               int32_t* dots) {
+  const int64_t step = shape.padded_dim;
   for (int half = 0; half < 2; ++half) {
     const char* base = bytes + half * int64_t(kHalf) * shape.padded_dim;
     Ints sums[kCount] = {};
     for (int group = 0; group * kGroup < shape.dim; ++group) {
-      const auto& codes =
-          *reinterpret_cast<const Bytes(*)[kQuads]>(base + group * kQuads * kRegister);
+      const char* codes = base + group * kQuads * kRegister;
+      const int8_t* parts = queries + group * kGroup;
       const int bits = shape.group_bits[group];
-      for (int q = 0; q < kCount; ++q) {
-        const int8_t* query = queries + q * int64_t(shape.padded_dim) + group * kGroup;
-        if (bits <= 4) {
-          add_group<4>(sums[q], codes, query);
-        } else if (bits < 8) {
-          add_group<7>(sums[q], codes, query);
-        } else {
-          add_group<8>(sums[q], codes, query);
-        }
+      if (bits <= 4) {
+        add_groups<4>(sums, codes, parts, step);
+      } else if (bits < 8) {
+        add_groups<7>(sums, codes, parts, step);
+      } else {
+        add_groups<8>(sums, codes, parts, step);
       }
     }
     for (int q = 0; q < kCount; ++q) store(dots + q * kBlock + half * kHalf, sums[q]);
@@ -255,8 +264,9 @@ TESSERA_INLINE void take_keys(const CodeShape& shape, const char* factors, int64
     const int32_t offset = tile.offsets[q];
     Floats keys[2];
     for (int half = 0; half < 2; ++half) {
-      const Ints twice = load<Ints>(dots + q * kBlock + half * kHalf) * 2 - offset;
-      keys[half] = n2[half] + g[half] * (__builtin_convertvector(twice, Floats) * slope);
+      const auto dot = load<Ints>(dots + q * kBlock + half * kHalf);
+      const Ints twice = each_part<Ints>([&](int i) { return dot.part[i] * 2 - offset; });
+      keys[half] = n2[half] + g[half] * (to_floats(twice) * slope);
     }
     const float threshold = tile.thresholds[q];
     const uint32_t mask = (at_most(keys[0], threshold) | at_most(keys[1], threshold) << 16) & valid;
