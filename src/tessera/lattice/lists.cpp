@@ -102,8 +102,11 @@ std::vector<float> train_diagonals(const Coder& coder, std::span<const float> an
       mean += energy[c * dim + j] / double(dim);
     }
     for (size_t j = 0; j < dim && mean > 0; ++j) {
-      // Never zero, however still a dimension is: codes divide by it.
-      result[c * dim + j] = float(std::sqrt(std::max(energy[c * dim + j] / mean, 1e-4)));
+      // Never zero, however still a dimension is: codes divide by it. Groups of more bits than
+      // others have finer steps.
+      const float finer =
+          gaussian_step(coder.spec().group_bits[j / kGroup]) / gaussian_step(coder.spec().bits);
+      result[c * dim + j] = finer * float(std::sqrt(std::max(energy[c * dim + j] / mean, 1e-4)));
     }
   }
   return result;

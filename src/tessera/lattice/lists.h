@@ -57,9 +57,9 @@ class MemoryLists {
   std::vector<int64_t> first_id_;  // (cells + 1), into ids_
 };
 
-// For each cell and dimension, how much its transformed residuals vary, over the cell's mean: the
-// diagonals above. Points (n, dim) of a sample; a cell of few points gets less of its own and more
-// of everyone's. (cells, dim)
+// For each cell and dimension, how much its transformed residuals vary, over the cell's mean, times
+// how fine its bits make the steps: the diagonals above. Points (n, dim) of a sample; a cell of few
+// points gets less of its own and more of everyone's. (cells, dim)
 std::vector<float> train_diagonals(const Coder& coder, std::span<const float> anchors,
                                    std::span<const float> points, std::span<const int32_t> cells);
 

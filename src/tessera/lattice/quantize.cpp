@@ -13,41 +13,32 @@ const float* data_or_null(std::span<const float> values) {
   return values.empty() ? nullptr : values.data();
 }
 
-// to = basis · x, or its transpose's.
-void multiply(const CodeSpec& spec, bool transposed, float* x) {
-  const size_t d = size_t(spec.dim);
-  std::vector<float> result(d, 0.f);
-  for (size_t i = 0; i < d; ++i) {
-    const float* axis = &spec.basis[i * d];
-    float dot = 0;
-    for (size_t j = 0; j < d; ++j) {
-      if (transposed) {
-        result[j] += axis[j] * x[i];
-      } else {
-        dot += axis[j] * x[j];
-      }
-    }
-    if (!transposed) result[i] = dot;
-  }
-  std::copy(result.begin(), result.end(), x);
-}
-
 }  // namespace
 
 Coder::Coder(CodeSpec spec) : spec_(std::move(spec)), shape_(code_shape(spec_)) {
   if (spec_.transform == TransformKind::rotation) {
     rotation_.emplace(spec_.dim, spec_.padded_dim, spec_.seed);
+    return;
   }
+  const size_t dim = size_t(spec_.dim), padded = size_t(spec_.padded_dim);
+  axes_.resize(dim * padded, 0.f);
+  for (size_t i = 0; i < dim; ++i) std::copy_n(&spec_.basis[i * dim], dim, &axes_[i * padded]);
 }
 
 void Coder::transform(float* x) const {
   if (rotation_) return rotation_->apply(x);
-  multiply(spec_, false, x);
+  std::vector<float> result(size_t(spec_.padded_dim), 0.f);
+  code_kernels().products(spec_.padded_dim, x, 1, axes_.data(), spec_.dim, result.data(), 0);
+  std::copy(result.begin(), result.end(), x);
 }
 
 void Coder::transform_back(float* x) const {
   if (rotation_) return rotation_->apply_inverse(x);
-  multiply(spec_, true, x);
+  std::vector<float> result(size_t(spec_.padded_dim), 0.f);
+  for (size_t i = 0; i < size_t(spec_.dim); ++i) {
+    for (size_t j = 0; j < result.size(); ++j) result[j] += x[i] * axes_[i * result.size() + j];
+  }
+  std::copy(result.begin(), result.end(), x);
 }
 
 std::vector<float> Coder::transform_rows(std::span<const float> rows) const {

@@ -50,6 +50,7 @@ class Coder {
   CodeSpec spec_;
   CodeShape shape_;
   std::optional<Rotation> rotation_;
+  std::vector<float> axes_;  // (dim, padded_dim) of a PCA
 };
 
 // (dim) to (padded_dim), zeros behind.
