@@ -128,8 +128,11 @@ void Scan::group(std::span<const Probe> probes, size_t count, size_t first, size
   });
   tasks_.clear();
   for (size_t c = 0; c < cells; ++c) {
-    for (int64_t i = begin[c]; i < begin[c + 1]; i += kTileQueries) {
-      tasks_.push_back({int32_t(c), i, std::min(i + kTileQueries, begin[c + 1])});
+    const int64_t queries = begin[c + 1] - begin[c];
+    const int64_t tiles = (queries + kTileQueries - 1) / kTileQueries;
+    for (int64_t t = 0; t < tiles; ++t) {  // of even sizes: small ones scan less efficiently
+      tasks_.push_back(
+          {int32_t(c), begin[c] + queries * t / tiles, begin[c] + queries * (t + 1) / tiles});
     }
   }
 }
