@@ -254,6 +254,9 @@ TEST(Search, Mistakes) {
   EXPECT_EQ(text(q, {.k = 1001}), "search: expected k from 1 to 1000, got 1001");
   EXPECT_EQ(text(q, {.nprobe = 0}), "search: expected nprobe of at least 1, got 0");
   EXPECT_EQ(text(q, {.rerank = 0}), "search: expected rerank of at least 1, got 0");
+  std::vector<float> holes = gaussians(2, 12);
+  holes[9] = NAN;
+  EXPECT_EQ(text(holes, {}), "search: query 2 holds a number that is not finite");
   EXPECT_TRUE(b.searcher.search({}, {}).ids.empty());
 }
 

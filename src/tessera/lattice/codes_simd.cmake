@@ -2,8 +2,8 @@
 # equal bits: integers are exact, and contraction is off.
 set(codes_options -O3 -fno-math-errno -fno-trapping-math -fwrapv -Wno-psabi -ffp-contract=off)
 set(codes_options_baseline "")
-set(codes_options_avx2 -mavx2 -mfma -mf16c)
-set(codes_options_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c
+set(codes_options_avx2 -mavx2 -mfma)
+set(codes_options_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma
                          -mprefer-vector-width=512)
 set(codes_options_amx ${codes_options_avx512} -mamx-tile -mamx-int8)
 set(codes_options_dotprod -march=armv8.2-a+dotprod)

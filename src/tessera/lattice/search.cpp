@@ -30,6 +30,10 @@ void check(const SearchIndex& index, std::span<const float> queries, const Searc
   if (queries.size() % dim != 0) {
     fail("search: expected queries of ", dim, " dimensions, got ", queries.size(), " numbers");
   }
+  for (size_t i = 0; i < queries.size(); ++i) {
+    if (!std::isfinite(queries[i]))
+      fail("search: query ", i / dim, " holds a number that is not finite");
+  }
   if (options.k < 1 || options.k > kMostResults) {
     fail("search: expected k from 1 to ", kMostResults, ", got ", options.k);
   }
