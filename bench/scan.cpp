@@ -2,8 +2,9 @@
 // the dimension by a power law. Prints bytes a vector, then recall@10, queries/s in batches of
 // 1,000 and the latency of one query, by nprobe.
 //
-//   scan [vectors] [bits] [folder]   (default 1000000 4; folder: writes base.fbin and query.fbin
-//                                     there, for peers to read)
+//   scan [vectors] [bits] [transform] [folder]   (default 1000000 4 rotation; transform: rotation
+//   or
+//                          auto; folder: writes base.fbin and query.fbin there, for peers to read)
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -18,6 +19,7 @@
 #include "tessera/base/thread_pool.h"
 #include "tessera/lattice/recall.h"
 #include "tessera/lattice/search.h"
+#include "tessera/lattice/transform.h"
 
 using namespace tessera;
 using namespace tessera::lattice;
@@ -107,6 +109,26 @@ double mean_residual(const std::vector<float>& points, const std::vector<float>&
   return sum / double(n);
 }
 
+TransformChoice choose(const std::vector<float>& points, const std::vector<float>& anchors,
+                       const std::vector<int32_t>& cells, int32_t bits,
+                       const std::string& transform) {
+  TransformChoice choice;
+  if (transform != "auto") {
+    choice.spec = rotation_spec(kDim, bits, 7, mean_residual(points, anchors, cells));
+    return choice;
+  }
+  const size_t n = std::min<size_t>(cells.size(), 100000);
+  const std::vector<float> held_out = draw(int64_t(points.size()) / kDim + kQueries, 200);
+  const double start = now();
+  choice = choose_transform({Metric::l2, kDim, anchors, std::span(points).first(n * kDim),
+                             std::span(cells).first(n), held_out},
+                            bits, 7);
+  std::printf(
+      "%.2f s to choose: gain %.1f dB, recall in the sample %.4f by rotation, %.4f by PCA\n",
+      now() - start, choice.coding_gain, choice.rotation_recall, choice.pca_recall);
+  return choice;
+}
+
 // The k-th best squared distance of each query, from products of blocks.
 std::vector<float> truth(const std::vector<float>& points, const std::vector<float>& queries) {
   const std::vector<float> n2 = squares(points), q2 = squares(queries);
@@ -171,17 +193,19 @@ int main(int argc, char** argv) {
   const int64_t n = argc > 1 ? std::atoll(argv[1]) : 1000000;
   const int32_t bits = argc > 2 ? std::atoi(argv[2]) : 4;
   const std::vector<float> points = draw(0, n), queries = draw(n, kQueries);
-  if (argc > 3) {
-    write_fbin(std::string(argv[3]) + "/base.fbin", points);
-    write_fbin(std::string(argv[3]) + "/query.fbin", queries);
+  if (argc > 4) {
+    write_fbin(std::string(argv[4]) + "/base.fbin", points);
+    write_fbin(std::string(argv[4]) + "/query.fbin", queries);
   }
   double start = now();
   const std::vector<float> anchors = train(points);
   const std::vector<int32_t> cells = assign(points, anchors);
   const double trained = now() - start;
-  const Coder coder(rotation_spec(kDim, bits, 7, mean_residual(points, anchors, cells)));
+  const TransformChoice choice =
+      choose(points, anchors, cells, bits, argc > 3 ? argv[3] : "rotation");
+  const Coder coder(choice.spec);
   start = now();
-  const MemoryLists lists(coder, Metric::l2, anchors, points, cells);
+  const MemoryLists lists(coder, Metric::l2, anchors, points, cells, {}, choice.diagonals);
   const double encoded = now() - start;
   const Searcher searcher(lists.index());
   std::printf(
