@@ -28,6 +28,27 @@ TEST(Recall, PickNprobeIsTheFewestThatReachTheTarget) {
             "recall: expected held-out queries to pick nprobe by, got none");
 }
 
+TEST(Recall, PickedNprobeKeepsItsWordOnOtherQueries) {
+  constexpr int64_t kDim = 24, kPoints = 6000, kHeldOut = 300;
+  const std::vector<float> points = mixture(1, kPoints, kDim);
+  const Cells made = make_cells(points, kDim, 64, 3);
+  const Coder coder(rotation_spec(kDim, 8, 1, made.mean_n2));
+  const MemoryLists lists(coder, Metric::l2, made.anchors, points, made.of_point);
+  const Searcher searcher(lists.index());
+  const Originals original = [&](int64_t id, std::span<float> x) {
+    std::copy_n(&points[size_t(id * kDim)], kDim, x.begin());
+  };
+  const std::vector<float> queries = mixture(2, kHeldOut, kDim), others = mixture(3, 1000, kDim);
+  const auto nearest = true_nearest(Metric::l2, kDim, points, queries, 10);
+  const auto others_nearest = true_nearest(Metric::l2, kDim, points, others, 10);
+  for (const double target : {0.8, 0.9, 0.95}) {
+    const int32_t nprobe = pick_nprobe(searcher, target, queries, nearest, 10, original);
+    EXPECT_GT(search_recall(searcher, nprobe, others, others_nearest, 10, original), target - 0.01)
+        << target;
+    EXPECT_LT(nprobe, 64) << target;
+  }
+}
+
 // Recall@10 of an index over all but the last `held_out` rows of `data`, all cells looked into.
 struct Measured {
   double recall, eight_bit_recall, share_of_f32;

@@ -49,9 +49,8 @@ double recall(Metric metric, int64_t k, std::span<const float> found,
   return m == 0 ? 1 : double(hits) / double(m * k);
 }
 
-std::vector<float> true_distances(
-    Metric metric, int64_t dim, std::span<const float> queries, std::span<const int64_t> ids,
-    const std::function<void(int64_t id, std::span<float> vector)>& original) {
+std::vector<float> true_distances(Metric metric, int64_t dim, std::span<const float> queries,
+                                  std::span<const int64_t> ids, const Originals& original) {
   const size_t m = queries.size() / size_t(dim), k = m == 0 ? 0 : ids.size() / m;
   std::vector<float> result(ids.size(), std::numeric_limits<float>::quiet_NaN());
   std::vector<float> x(static_cast<size_t>(dim));
@@ -86,6 +85,22 @@ int32_t pick_nprobe(double target, int32_t cells, int64_t queries, int64_t k,
     }
   }
   return ladder[low];
+}
+
+double search_recall(const Searcher& searcher, int32_t nprobe, std::span<const float> queries,
+                     std::span<const float> nearest, int64_t k, const Originals& original) {
+  const Metric metric = searcher.index().metric;
+  const int64_t dim = searcher.index().coder->spec().dim;
+  const SearchResult found = searcher.search(queries, {.k = k, .nprobe = nprobe});
+  return recall(metric, k, true_distances(metric, dim, queries, found.ids, original), nearest, k);
+}
+
+int32_t pick_nprobe(const Searcher& searcher, double target, std::span<const float> queries,
+                    std::span<const float> nearest, int64_t k, const Originals& original) {
+  const int64_t count = int64_t(queries.size()) / searcher.index().coder->spec().dim;
+  return pick_nprobe(target, searcher.index().cells(), count, k, [&](int32_t nprobe) {
+    return search_recall(searcher, nprobe, queries, nearest, k, original);
+  });
 }
 
 }  // namespace tessera::lattice
