@@ -1,6 +1,9 @@
 // Every command of the table: its help, its examples and its chapter of docs/cli.md.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <filesystem>
+
 #include <algorithm>
 #include <iterator>
 #include <sstream>
@@ -9,6 +12,7 @@
 #include "io/temp_folder.h"
 #include "tessera/cli/command.h"
 #include "tessera/io/json.h"
+#include "tessera/io/npy.h"
 
 namespace tessera::cli {
 
@@ -68,8 +72,29 @@ TEST_P(CommandTable, HasHelp) {
   }
 }
 
+// What the examples of the lattice read, in a folder that they then run in.
+class ExampleFiles {
+ public:
+  explicit ExampleFiles(const TempFolder& folder) : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(folder.path());
+    const auto write = [](const char* path, int64_t rows, float step) {
+      std::vector<float> numbers(size_t(rows * 16));
+      for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(step * float(i * i % 4999));
+      write_npy(path, DType::f32, {rows, 16}, std::as_bytes(std::span(numbers)));
+    };
+    write("vectors.npy", 2000, 0.37f);
+    write("queries.npy", 20, 0.11f);
+    EXPECT_EQ(run_command({"compress", "vectors.npy", "--anchors", "20"}).status, 0);
+  }
+  ~ExampleFiles() { std::filesystem::current_path(before_); }
+
+ private:
+  const std::filesystem::path before_;
+};
+
 TEST_P(CommandTable, ExamplesWork) {
   const TempFolder scratch;
+  const ExampleFiles files(scratch);
   Environment environment = {"TESSERA_QUIET=1"};
   if (GetParam()->name == "cache") {  // not the user's
     environment.push_back("TESSERA_CACHE_DIR=" + scratch.path().native());

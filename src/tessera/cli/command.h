@@ -28,8 +28,13 @@ struct Command {
 
 extern const Command kBench;     // bench.cpp
 extern const Command kCache;     // cache.cpp
+extern const Command kCompress;  // compress.cpp
 extern const Command kDevices;   // devices.cpp
+extern const Command kEval;      // eval.cpp
 extern const Command kExplain;   // explain.cpp
+extern const Command kInfo;      // index_info.cpp
+extern const Command kMaintain;  // maintain.cpp
+extern const Command kSearch;    // search.cpp
 extern const Command kSelftest;  // selftest.cpp
 
 std::span<const Command* const> commands();

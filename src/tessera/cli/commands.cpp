@@ -12,7 +12,8 @@ namespace tessera::cli {
 
 namespace {
 
-constexpr const Command* kCommands[] = {&kBench, &kCache, &kDevices, &kExplain, &kSelftest};
+constexpr const Command* kCommands[] = {&kBench,   &kCache, &kCompress, &kDevices, &kEval,
+                                        &kExplain, &kInfo,  &kMaintain, &kSearch,  &kSelftest};
 
 // Behind every command.
 constexpr Option kCommon[] = {

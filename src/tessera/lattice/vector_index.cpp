@@ -273,11 +273,10 @@ std::vector<float> VectorIndex::decode(int64_t id) const {
   const std::vector<float> diagonal = diagonals.empty()
                                           ? std::vector<float>()
                                           : padded_row(spec(), diagonals.subspan(cell * dim, dim));
-  for (const ListPart& part : snapshot().parts(at->cell)) {
-    if (part.segment() != at->segment) continue;
-    return state_->coder.decode(part.blocks().data(), at->position, anchor, diagonal);
-  }
-  fail("index: the vector with the id ", id, " is not where it should be");
+  const std::span<const ListPart> parts = snapshot().parts(at->cell);
+  const auto part = std::ranges::find(parts, at->segment, &ListPart::segment);
+  TESSERA_ASSERT(part != parts.end());
+  return state_->coder.decode(part->blocks().data(), at->position, anchor, diagonal);
 }
 
 }  // namespace tessera::lattice

@@ -1,0 +1,160 @@
+// compress, search, eval, info and maintain, as a user calls them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cli/run_command.h"
+#include "io/temp_folder.h"
+#include "tessera/io/json.h"
+#include "tessera/io/npy.h"
+#include "tessera/io/vector_file.h"
+
+namespace tessera {
+namespace {
+
+struct Files {
+  Files() {
+    write("vectors.npy", 3000, 0.37f);
+    write("queries.npy", 30, 0.11f);
+    built = run_command({"compress", at("vectors.npy"), "-o", index, "--anchors", "30", "--bits",
+                         "8", "--seed", "5", "--memory", "64MiB"});
+  }
+
+  std::string at(const char* name) const { return (folder / name).native(); }
+  void write(const char* name, int64_t rows, float step, int64_t dim = 24) const {
+    std::vector<float> numbers(size_t(rows * dim));
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = std::sin(step * float(i * i % 4999)) + float(i / size_t(dim) % 7);
+    }
+    write_npy(at(name), DType::f32, {rows, dim}, std::as_bytes(std::span(numbers)));
+  }
+  std::string failure(Words words, int status = 1) const {
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.status, status);
+    return result.err.substr(0, result.err.find('\n'));
+  }
+
+  TempFolder folder;
+  const std::string index = at("vectors.tsr");
+  CommandResult built;
+};
+
+TEST(LatticeCommands, GoFromVectorsToResults) {
+  const Files files;
+  ASSERT_EQ(files.built.status, 0) << files.built.err;
+  EXPECT_NE(files.built.out.find(": 3000 vectors of 24, 30 anchors, 8 bits, "), std::string::npos);
+  EXPECT_NE(files.built.out.find("\nrecall@10   "), std::string::npos) << files.built.out;
+
+  const Words search = {"search", files.index, files.at("queries.npy"), "-k", "5"};
+  Words words = search;
+  words.insert(words.end(), {"--nprobe", "30", "--json"});
+  const Json found = Json::parse(run_command(words).out, "search");
+  ASSERT_EQ(found.at("queries").as_array().size(), 30u);
+  EXPECT_EQ(found.at("queries").at(size_t(0)).at("ids").as_array().size(), 5u);
+
+  words = search;
+  words.insert(words.end(), {"--nprobe", "30", "-o", files.at("ids.ivecs")});
+  EXPECT_EQ(run_command(words).out, "30 queries, 5 results each, nprobe 30\n");
+  const VectorFile ids = VectorFile::open(files.at("ids.ivecs"));
+  EXPECT_EQ(ids.rows(), 30);
+  std::vector<float> first(5);
+  ids.read(0, 1, first.data());
+  EXPECT_EQ(int64_t(first[0]),
+            found.at("queries").at(size_t(0)).at("ids").at(size_t(0)).as_int("id"));
+
+  // Measured by the vectors themselves, the best comes first.
+  words = search;
+  words.insert(words.end(), {"--nprobe", "30", "--data", files.at("vectors.npy"), "--json"});
+  const Json exact = Json::parse(run_command(words).out, "search");
+  const Json& distances = exact.at("queries").at(size_t(3)).at("distances");
+  EXPECT_LE(distances.at(size_t(0)).as_double("d"), distances.at(size_t(4)).as_double("d"));
+
+  const Json eval = Json::parse(run_command({"eval", files.index, "--data", files.at("vectors.npy"),
+                                             "--queries", files.at("queries.npy"), "--json"})
+                                    .out,
+                                "eval");
+  const Json& last = eval.at("rows").as_array().back();
+  EXPECT_EQ(last.get<int64_t>("nprobe"), 30);
+  EXPECT_GE(last.get<double>("recall_at_10"), 0.95);
+}
+
+// The word of --recall, on queries that it has not seen.
+TEST(LatticeCommands, RecallIsKept) {
+  const Files files;
+  const std::string out =
+      run_command({"search", files.index, files.at("queries.npy"), "--recall", "0.9", "--data",
+                   files.at("vectors.npy"), "-o", files.at("ids.ivecs")})
+          .out;
+  const size_t at = out.find("nprobe ");
+  ASSERT_NE(at, std::string::npos) << out;
+  const int nprobe = std::atoi(out.c_str() + at + 7);
+  EXPECT_GE(nprobe, 1);
+  EXPECT_LE(nprobe, 30);
+}
+
+TEST(LatticeCommands, MaintainAnIndex) {
+  const Files files;
+  EXPECT_EQ(run_command({"maintain", "delete", files.index, "3", "17", "999999"}).out,
+            "deleted 2 of 3 ids\n");
+  EXPECT_EQ(run_command({"maintain", "add", files.index, files.at("queries.npy")}).out,
+            "added 30 vectors, ids 3000 to 3029\n");
+  const Json info = Json::parse(run_command({"info", files.index, "--json"}).out, "info");
+  EXPECT_EQ(info.get<int64_t>("vectors"), 3028);
+  EXPECT_EQ(info.get<int64_t>("stored"), 3030);
+  EXPECT_EQ(info.get<std::string>("metric"), "l2");
+  EXPECT_NE(run_command({"info", files.index})
+                .out.find("vectors     3028 of 24 dimensions, l2, "
+                          "and 2 dead ones\n"),
+            std::string::npos);
+  EXPECT_EQ(run_command({"maintain", "compact", files.index}).status, 0);
+  EXPECT_EQ(run_command({"maintain", "verify", files.index}).out.substr(0, 26),
+            "all is well: 3028 vectors ");
+  EXPECT_EQ(run_command({"maintain", "export", files.index, "-o", files.at("back.npy")}).out,
+            "wrote 3028 vectors\n");
+  EXPECT_EQ(VectorFile::open(files.at("back.npy")).rows(), 3028);
+  EXPECT_EQ(run_command(
+                {"maintain", "add", files.index, files.at("queries.npy"), "--first", "3000000000"})
+                .status,
+            0);
+  files.write("one.npy", 1, 0.11f);  // the first query, which has that id
+  EXPECT_EQ(files
+                .failure({"search", files.index, files.at("one.npy"), "-k", "10", "--nprobe", "30",
+                          "-o", files.at("ids.ivecs")})
+                .substr(0, 55),
+            "tessera: search: an .ivecs file cannot hold the id 3000");
+}
+
+TEST(LatticeCommands, SayWhatIsWrong) {
+  const Files files;
+  files.write("narrow.npy", 4000, 0.3f, 8);
+  const std::string narrow = files.at("narrow.npy"), vectors = files.at("vectors.npy");
+  EXPECT_EQ(files.failure({"search", files.index, narrow}),
+            "tessera: search: the index has vectors of 24 dimensions, the queries have 8");
+  EXPECT_EQ(files.failure({"maintain", "add", files.index, narrow}),
+            "tessera: maintain: the index has vectors of 24 dimensions, the file has 8");
+  EXPECT_EQ(files.failure({"eval", files.index, "--data", narrow}),
+            "tessera: eval: the index was not made of these vectors");
+  EXPECT_EQ(files.failure({"eval", files.index, "--data", vectors, "--queries", narrow}),
+            "tessera: eval: the vectors have 24 dimensions, the queries 8");
+  const std::pair<Words, std::string> calls[] = {
+      {{"compress"}, "compress: expected one file of vectors, got 0"},
+      {{"compress", vectors, "--bits", "9"},
+       "compress: --bits expects a number from 0 to 8, got '9'"},
+      {{"compress", vectors, "--memory", "much"},
+       "compress: --memory expects a size like 512MiB, got 'much'"},
+      {{"search", files.index}, "search: expected an index and a file of queries, got 1 word"},
+      {{"search", files.index, vectors, "--recall", "0.9"},
+       "search: --recall needs the original vectors: --data FILE"},
+      {{"search", files.index, vectors, "--recall", "2", "--data", vectors},
+       "search: --recall expects a number above 0, up to 1, got '2'"},
+      {{"info"}, "info: expected one index, got 0"},
+      {{"eval", files.index}, "eval: expected one index and --data FILE"},
+      {{"maintain", "add", files.index}, "maintain: expected add INDEX VECTORS"},
+      {{"maintain", "delete", files.index, "x"}, "maintain: expected an id, got 'x'"},
+      {{"maintain", "grow"}, "maintain: expected add, delete, compact, verify or export, got grow"},
+  };
+  for (const auto& [words, text] : calls) EXPECT_EQ(files.failure(words, 2), "tessera: " + text);
+}
+
+}  // namespace
+}  // namespace tessera
