@@ -69,6 +69,9 @@ SearchIndex MemoryLists::index() const {
   result.ids = [this](int32_t cell, std::span<int64_t> ids) {
     std::copy_n(ids_.begin() + first_id_[size_t(cell)], ids.size(), ids.begin());
   };
+  result.id = [this](int32_t cell, int64_t position) {
+    return ids_[size_t(first_id_[size_t(cell)] + position)];
+  };
   return result;
 }
 

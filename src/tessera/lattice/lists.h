@@ -26,6 +26,7 @@ struct SearchIndex {
   std::span<const float> diagonals;  // (cells, dim) or empty
   std::function<std::span<const ListView>(int32_t cell)> lists;
   std::function<void(int32_t cell, std::span<int64_t> ids)> ids;  // all of a cell's, in order
+  std::function<int64_t(int32_t cell, int64_t position)> id;      // one of them
 
   int32_t cells() const { return int32_t(anchors.size() / size_t(coder->spec().dim)); }
   int64_t count(int32_t cell) const;

@@ -127,27 +127,11 @@ void Searcher::rerank(std::span<const float> query, const SearchOptions& options
   });
 }
 
-// In the order of the candidates. Each cell's ids are decoded once.
+// In the order of the candidates.
 std::vector<int64_t> Searcher::ids_of(std::span<const std::vector<Candidate>> candidates) const {
-  struct Place {
-    int32_t cell;
-    int64_t position;
-    size_t at;
-  };
-  std::vector<Place> places;
+  std::vector<int64_t> result;
   for (const std::vector<Candidate>& of_query : candidates) {
-    for (const Candidate& c : of_query) places.push_back({c.cell, c.position, places.size()});
-  }
-  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-    return a.cell < b.cell || (a.cell == b.cell && a.at < b.at);
-  });
-  std::vector<int64_t> result(places.size()), ids;
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (i == 0 || places[i].cell != places[i - 1].cell) {
-      ids.resize(size_t(index_.count(places[i].cell)));
-      index_.ids(places[i].cell, ids);
-    }
-    result[places[i].at] = ids[size_t(places[i].position)];
+    for (const Candidate& c : of_query) result.push_back(index_.id(c.cell, c.position));
   }
   return result;
 }

@@ -83,6 +83,11 @@ struct VectorIndex::State {
       const std::vector<int64_t> found = snapshot->live_ids(cell);
       std::copy(found.begin(), found.end(), ids.begin());
     };
+    index.id = [this](int32_t cell, int64_t position) {
+      auto part = snapshot->parts(cell).begin();
+      for (; position >= part->count(); ++part) position -= part->count();
+      return part->ids()[position];
+    };
     searcher = std::make_unique<Searcher>(std::move(index));
   }
 

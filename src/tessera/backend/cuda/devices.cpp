@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
+#include "tessera/backend/cuda/libraries.h"
 #include "tessera/base/error.h"
-#include "tessera/runtime/shared_library.h"
 
 namespace tessera::cuda {
 
@@ -61,7 +61,7 @@ DeviceInfo inspect(const Api& api, int index) {
 
 Devices find_devices(const char* name) {
   Devices found;
-  const std::optional<SharedLibrary> library = SharedLibrary::open({&name, 1});
+  const std::optional<SharedLibrary> library = open_library({&name, 1});
   if (!library) {
     found.absent = cat(name, " not found");
     return found;
