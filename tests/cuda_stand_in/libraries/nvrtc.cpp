@@ -5,7 +5,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -98,14 +97,22 @@ std::string read(const std::filesystem::path& path) {
   return text.str();
 }
 
-// An entry of a generated or of a hand-written kernel.
+// The names behind what begins an entry: of a generated kernel, and of one in the words of a
+// dialect.
 std::set<std::string> entries_of(const std::string& text) {
   std::set<std::string> names;
-  static const std::regex pattern(
-      R"re((?:extern "C" __global__ void(?: __launch_bounds__\([^)]*\))?|\nKERNEL(?:_OF\([^)]*\))?)\s+(\w+)\()re");
-  for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it) {
-    const std::string name = (*it)[1];
-    if (!name.starts_with("__")) names.insert(name);  // the macros' own definitions
+  for (const std::string mark : {"extern \"C\" __global__ void ", "\nKERNEL ", "\nKERNEL_OF("}) {
+    for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
+      size_t begin = at + mark.size();
+      const bool bounded = text.compare(begin, 17, "__launch_bounds__") == 0;
+      if (bounded || mark.back() == '(') begin = text.find(')', begin) + 1;
+      begin = text.find_first_not_of(" \n", begin);
+      const size_t end = text.find('(', begin);
+      if (begin == std::string::npos || end == std::string::npos) break;
+      const std::string name = text.substr(begin, end - begin);
+      // Not the macros' own definitions.
+      if (name.find_first_of(" \n#") == std::string::npos) names.insert(name);
+    }
   }
   return names;
 }
