@@ -113,7 +113,7 @@ TEST(TokenData, ErrorsNameTheFileAndTheByte) {
             "tokens: expected at least one file, got none");
 }
 
-TEST(TokenData, RefusesTokensOutsideTheVocabulary) {
+TEST(TokenData, RefusesTokensThatCannotBe) {
   const TempFolder folder;
   write_tokens(folder / "a.bin", ShardFormat::llmc, {0, 1, 2});
   write_tokens(folder / "b.bin", ShardFormat::llmc, {3, 9, 4});
@@ -130,6 +130,10 @@ TEST(TokenData, RefusesTokensOutsideTheVocabulary) {
               writer.write(Tokens{1, -1});
             }),
             "tokens: expected tokens of 16 bits, 0 to 65535, got -1");
+  TokenWriter small(folder / "d.bin", ShardFormat::llmc, 3);
+  small.write(Tokens{1, 2, 3});
+  EXPECT_EQ(error_text([&] { small.write(Tokens{4}); }),
+            "tokens: expected at most 3 tokens in one file of llm.c's, got 4");
 }
 
 TEST(TextFiles, AreReadDocumentByDocument) {

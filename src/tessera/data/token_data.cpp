@@ -150,8 +150,8 @@ std::pair<TokenData, TokenData> TokenData::split(double held_out) const {
   return {TokenData(source_, begin_, border), TokenData(source_, border, end_)};
 }
 
-TokenWriter::TokenWriter(const std::filesystem::path& path, ShardFormat format)
-    : file_(path), format_(format) {
+TokenWriter::TokenWriter(const std::filesystem::path& path, ShardFormat format, int64_t most)
+    : file_(path), format_(format), most_(std::min(most, kMostTokens)) {
   const Header header = {kMagic, kVersion};
   if (format_ == ShardFormat::llmc) file_.write(std::as_bytes(std::span(header)));
 }
@@ -159,8 +159,8 @@ TokenWriter::TokenWriter(const std::filesystem::path& path, ShardFormat format)
 void TokenWriter::write(std::span<const int32_t> tokens) {
   const std::vector<uint16_t> narrowed = narrow(tokens);
   written_ += int64_t(tokens.size());
-  if (format_ == ShardFormat::llmc && written_ > std::numeric_limits<int32_t>::max()) {
-    fail("tokens: expected at most 2147483647 tokens in one file of llm.c's, got ", written_);
+  if (format_ == ShardFormat::llmc && written_ > most_) {
+    fail("tokens: expected at most ", most_, " tokens in one file of llm.c's, got ", written_);
   }
   file_.write(std::as_bytes(std::span(narrowed)));
 }

@@ -50,9 +50,13 @@ class TokenData {
 // Writes one file, replacing it all at once in finish(); without that, nothing is left.
 class TokenWriter {
  public:
-  explicit TokenWriter(const std::filesystem::path& path, ShardFormat format = ShardFormat::llmc);
+  static constexpr int64_t kMostTokens = 0x7FFFFFFF;  // that llm.c's header can count
 
-  // Throws for tokens outside u16, and beyond 2^31 - 1 tokens in llm.c's format.
+  // `most`: tokens that a file in llm.c's format may hold.
+  explicit TokenWriter(const std::filesystem::path& path, ShardFormat format = ShardFormat::llmc,
+                       int64_t most = kMostTokens);
+
+  // Throws for tokens outside u16, and for more than a file may hold.
   void write(std::span<const int32_t> tokens);
   int64_t written() const { return written_; }
   void finish();
@@ -60,7 +64,7 @@ class TokenWriter {
  private:
   AtomicFile file_;
   ShardFormat format_;
-  int64_t written_ = 0;
+  int64_t most_, written_ = 0;
 };
 
 }  // namespace tessera
