@@ -49,6 +49,15 @@ TEST(TokenData, ReadsTheTwoFormats) {
   }
 }
 
+TEST(TokenData, WiderTokensAreRefused) {
+  const TempFolder folder;
+  write_text(folder / "wide.bin", raw(std::vector<int32_t>{20240801, 1, 0, 0}));
+  EXPECT_NE(error_text([&] {
+              TokenData::open({folder / "wide.bin"});
+            }).find("wide.bin': byte 0: its tokens have 32 bits (magic 20240801), 16 are expected"),
+            std::string::npos);
+}
+
 TEST(TokenData, IsWrittenByteForByte) {
   const TempFolder folder;
   write_tokens(folder / "nano.bin", ShardFormat::nanogpt, {1, 65535});

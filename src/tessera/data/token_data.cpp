@@ -17,6 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tokens are used as they lie in files");
 
 constexpr int32_t kMagic = 20240520, kVersion = 1;
+constexpr int32_t kWideMagic = 20240801;  // of llm.c's files for larger vocabularies
 constexpr size_t kHeaderInts = 256, kHeaderBytes = 4 * kHeaderInts;
 constexpr int64_t kTokenBytes = 2;
 constexpr int32_t kMaxToken = std::numeric_limits<uint16_t>::max();
@@ -56,6 +57,9 @@ Part open_part(const std::filesystem::path& path) {
   Header header = {};
   std::ranges::copy(bytes.first(std::min(bytes.size(), kHeaderBytes)),
                     std::as_writable_bytes(std::span(header)).begin());
+  if (size >= 4 && header[0] == kWideMagic) {
+    refuse(path, "byte 0: its tokens have 32 bits (magic ", kWideMagic, "), 16 are expected");
+  }
   if (size < 4 || header[0] != kMagic) {
     if (size % kTokenBytes != 0) {
       refuse(path, "byte ", size - 1, ": expected tokens of 2 bytes, got one byte at the end");
