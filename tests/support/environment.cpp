@@ -1,10 +1,18 @@
 // Registers the backends before the first test of any executable.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
 
 #include "tessera/tessera.h"
+
+// For the sanitizer that looks for leaks at the end: not where OpenCL was opened. PoCL keeps some
+// of what it allocates while it compiles, and the search fails now and then while its threads end.
+extern "C" int __lsan_is_turned_off();
+extern "C" int __lsan_is_turned_off() {
+  return ::dlopen("libOpenCL.so.1", RTLD_LAZY | RTLD_NOLOAD) != nullptr ? 1 : 0;
+}
 
 namespace tessera {
 namespace {
