@@ -10,7 +10,9 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+
 #include <thread>
+#include "tessera/codegen/text.h"
 
 #include "tessera/codegen/render.h"
 
@@ -149,7 +151,10 @@ HostKernel::HostKernel(const KernelIR& ir, const RenderOptions& options)
   const std::string source = folder.path("kernel.cpp"), library = folder.path("kernel.so");
   std::string shims = cat("SHIM(shim_run, ", rendered_.entry, ")\n");
   if (options.split) shims += cat("SHIM(shim_fold, ", rendered_.fold_entry, ")\n");
-  write_text(source, kShim + rendered_.source + kLaunch + shims);
+  // What a launch sizes has the size that this kernel asks for.
+  const std::string text = replace_all(rendered_.source, "extern __shared__ u8 row_memory[]",
+                                       cat("static u8 row_memory[", rendered_.local_bytes, "]"));
+  write_text(source, kShim + text + kLaunch + shims);
   std::string output;
   // Signed overflow traps, because a device's compiler may assume that there is none.
   const std::string flags =

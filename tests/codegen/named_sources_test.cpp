@@ -16,10 +16,11 @@ class Collector : public gpu::Session {
  public:
   struct Nothing : gpu::Kernel {
     int64_t largest_group() const override { return 1024; }
+    void allow_local_bytes(int64_t) override {}
     void launch(Stream, const gpu::Range&, const gpu::Arguments&) const override {}
   };
 
-  Collector() { traits_ = {"cuda:0", &cuda_dialect(), true, 132, 49152, 1024}; }
+  Collector() { traits_ = {"cuda:0", &cuda_dialect(), true, 132, 49152, 224256, 1024}; }
   const gpu::DeviceTraits& device() const override { return traits_; }
   std::unique_ptr<gpu::Kernel> build(const std::string&, const std::string& source,
                                      const std::string&) override {

@@ -75,6 +75,25 @@ TEST(Plan, FitsLanesToTheRow) {
   EXPECT_EQ(plan_of(8, 1), (RowPlan{1, 1, 2}));
 }
 
+TEST(Plan, HoldsLongRowsByManyLanesOrInLocalMemory) {
+  const auto plan_of = [](DType dtype, int64_t cols) {
+    return make_plan(softmax_kernel(dtype, 4, cols),
+                     {.max_row_group = 1024, .local_bytes = 200 << 10, .alignment = 16});
+  };
+  const Plan held = plan_of(DType::f32, 16384);
+  EXPECT_EQ((RowPlan{held.group_size, held.parts, held.chunks}), (RowPlan{1024, 1024, 4}));
+  EXPECT_EQ(held.row_bytes, 0);
+  const Plan even = plan_of(DType::f32, 32768);
+  EXPECT_EQ((RowPlan{even.group_size, even.parts, even.chunks}), (RowPlan{1024, 1024, 0}));
+  EXPECT_EQ(even.row_bytes, 4 * 32768);
+  EXPECT_EQ(even.shifted, -1);
+  const Plan odd = plan_of(DType::bf16, 50257);
+  EXPECT_EQ(odd.width, 8);
+  EXPECT_GE(odd.shifted, 0);
+  EXPECT_EQ(odd.row_bytes, 2 * (50257 + 16) / 16 * 16 + 16);
+  EXPECT_EQ(plan_of(DType::f32, 100000).row_bytes, 0);  // read again
+}
+
 TEST(Plan, LetsNeighboursTakeColumns) {
   const Plan plan = make_plan(golden_kernels()[5], {});  // sums 300 of each column
   EXPECT_EQ(plan.spread, Spread::columns);

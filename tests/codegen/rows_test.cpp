@@ -69,6 +69,46 @@ TEST_F(RenderedOnce, SoftmaxOfShortAndLongRows) {
   }
 }
 
+// Too long for the registers of few lanes: held by many, or in local memory, or read again; rows of
+// odd lengths start anywhere.
+TEST_F(RenderedOnce, SoftmaxOfRowsThatFewLanesCannotHold) {
+  for (const int64_t local_bytes : {0, 1 << 16}) {
+    for (const int64_t cols : {384, 1024, 1001, 1002, 1003}) {
+      const RenderOptions options = {.max_group_size = 8,
+                                     .max_row_group = 16,
+                                     .local_bytes = local_bytes,
+                                     .alignment = 16,
+                                     .narrow_index = true};
+      const HostKernel kernel(softmax_kernel(DType::f32, 1, cols), options);
+      const std::vector<float> x = waves(9 * cols);
+      std::vector<float> y = x, m(9);
+      EXPECT_EQ(kernel(9, y, y, m), 0);
+      expect_softmax(x, y, m, size_t(cols));
+    }
+  }
+}
+
+TEST_F(RenderedOnce, HalvesInLocalMemoryStayAsTheyWere) {
+  const int64_t cols = 1003;
+  const RenderOptions options = {.max_group_size = 8, .local_bytes = 1 << 16, .alignment = 16};
+  const HostKernel kernel(softmax_kernel(DType::bf16, 1, cols), options);
+  std::vector<bf16> x, y(size_t(5 * cols));
+  std::vector<float> m(5);
+  for (const float v : waves(5 * cols)) x.push_back(bf16(v));
+  EXPECT_EQ(kernel(5, x, y, m), 0);
+  for (size_t row = 0; row < 5; ++row) {
+    double top = -HUGE_VAL, total = 0;
+    const bf16* const at = &x[row * size_t(cols)];
+    for (int64_t i = 0; i < cols; ++i) top = std::max(top, double(float(at[i])));
+    for (int64_t i = 0; i < cols; ++i) total += std::exp(double(float(at[i])) - top);
+    EXPECT_EQ(double(m[row]), top);
+    for (int64_t i = 0; i < cols; ++i) {
+      const double expected = std::exp(double(float(at[i])) - top) / total;
+      EXPECT_NEAR(float(y[row * size_t(cols) + size_t(i)]), expected, expected / 256);
+    }
+  }
+}
+
 TEST_F(RenderedOnce, SplitRowsAreFoldedTwice) {
   RenderOptions options = kFast;
   options.split = true;

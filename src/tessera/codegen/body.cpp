@@ -47,6 +47,15 @@ std::string BodyWriter::points(const Phase& phase, std::string_view variable, in
     stores += cat(indent, guard.empty() ? "" : cat("if (", guard, ") "), wide_access(i, width),
                   " = wide_", i, ";\n");
   }
+  for (const int i : phase.recalled) {
+    if (plan_.row_bytes == 0 || !is_wide(i, width)) continue;
+    loads +=
+        cat(indent, "const ", wide_type(i, width), " wide_", i, " = ", row_access(i, width), ";\n");
+  }
+  for (const int i : phase.kept) {
+    if (plan_.row_bytes == 0 || !is_wide(i, width)) continue;
+    loads += cat(indent, row_access(i, width), " = wide_", i, ";\n");
+  }
   addressing_.set_neighbours(true);
   const std::string body = one_point(phase, width, guard, indent + "  ");
   return cat(addressing_.take_coordinates(variable, indent), loads, declared, unroll(indent),
@@ -58,7 +67,7 @@ std::string BodyWriter::one_point(const Phase& phase, int width, const std::stri
   std::string text;
   for (const int i : phase.recalled) {
     text += cat(indent, "const ", register_type(inst(i).dtype), " ", reg(i), " = ",
-                kept_place(i, width), ";\n");
+                kept_value(i, width), ";\n");
   }
   for (const int i : phase.elems) {
     if (is_wide(i, width)) {
@@ -69,7 +78,7 @@ std::string BodyWriter::one_point(const Phase& phase, int width, const std::stri
       text += define(i, indent);
     }
   }
-  for (const int i : phase.kept) text += cat(indent, kept_place(i, width), " = ", reg(i), ";\n");
+  for (const int i : phase.kept) text += keep(i, width, indent);
   for (const int i : phase.reduces) text += folds_.step(i, width > 1 ? "col + v" : "col", indent);
   std::string stores;
   const std::string inside = guard.empty() ? indent : indent + "  ";
@@ -85,7 +94,71 @@ std::string BodyWriter::one_point(const Phase& phase, int width, const std::stri
   return cat(text, indent, "if (", guard, ") {\n", stores, indent, "}\n");
 }
 
+// In local memory a value lies as it is stored; wide ones come and go as a whole, see points().
+std::string BodyWriter::kept_value(int i, int width) const {
+  if (plan_.row_bytes == 0) return kept_place(i, width);
+  return from_storage(stored_type(i),
+                      is_wide(i, width) ? cat("wide_", i, ".v[v]") : kept_place(i, width));
+}
+
+std::string BodyWriter::keep(int i, int width, const std::string& indent) const {
+  if (plan_.row_bytes == 0) return cat(indent, kept_place(i, width), " = ", reg(i), ";\n");
+  if (is_wide(i, width)) return "";
+  return cat(indent, kept_place(i, width), " = ", to_storage(stored_type(i), reg(i)), ";\n");
+}
+
+std::string BodyWriter::row_access(int i, int width) const {
+  return cat("*(", dialect_.shared_pointer, wide_type(i, width), "*)(row_", reg(i), " + col",
+             plan_.shifted < 0 ? "" : " + shift", ")");
+}
+
+std::string BodyWriter::row_arrays() const {
+  if (plan_.row_bytes == 0) return "";
+  std::string text = cat("  ",
+                         replace_all(replace_all(dialect_.row_memory, "$name", "row_memory"),
+                                     "$bytes", cat(plan_.row_bytes)),
+                         "\n");
+  int64_t start = 0;
+  for (const Phase& phase : plan_.phases) {
+    for (const int i : phase.kept) {
+      const std::string type = cat(dialect_.shared_pointer, storage_type(stored_type(i)), "*");
+      text += cat("  ", type, " const row_", reg(i), " = (", type, ")(row_memory",
+                  start == 0 ? "" : cat(" + ", start), ");\n");
+      start += row_array_bytes(ir_, plan_, i);
+    }
+  }
+  return text;
+}
+
+std::string BodyWriter::shift(const std::string& indent) {
+  if (plan_.shifted < 0) return "";
+  addressing_.set_neighbours(false);
+  IrInst first = inst(plan_.shifted);
+  for (int i = ir_.inner; i < ir_.extents.rank(); ++i) first.strides[i] = 0;
+  return cat(indent, "const idx shift = (", addressing_.address(first, ""), ") % ", plan_.width,
+             ";\n", indent, "const idx last = (cols + shift - 1) / ", plan_.width, ";\n");
+}
+
+bool BodyWriter::is_rounded(int i) const {
+  bool used = false;
+  for (const IrInst& user : ir_.insts) {
+    for (const int arg : user.args) {
+      if (arg != i) continue;
+      used = true;
+      const bool rounds =
+          (user.kind == IrKind::cast && is_half(user.round_to)) ||
+          (user.kind == IrKind::store && is_half(ir_.operands[size_t(user.operand)].dtype));
+      if (!rounds) return false;
+    }
+  }
+  return used;
+}
+
 std::string BodyWriter::kept_place(int i, int width) const {
+  if (plan_.row_bytes > 0) {
+    return cat("row_", reg(i), "[col", plan_.shifted < 0 ? "" : " + shift", width > 1 ? " + v" : "",
+               "]");
+  }
   const bool several = plan_.chunks > 1;
   const std::string place = width == 1 ? (several ? "k" : "0")
                             : several  ? cat("k * ", width, " + v")
@@ -95,6 +168,7 @@ std::string BodyWriter::kept_place(int i, int width) const {
 
 std::string BodyWriter::kept_arrays(const std::string& indent) const {
   std::string text;
+  if (plan_.row_bytes > 0) return text;
   for (const Phase& phase : plan_.phases) {
     for (const int i : phase.kept) {
       text += cat(indent, register_type(inst(i).dtype), " kept_", reg(i), "[",
@@ -129,6 +203,9 @@ std::string BodyWriter::value(int i) {
     case IrKind::cast: return cast_expression(inst(it.args[0]).dtype, it.round_to, reg(it.args[0]));
     case IrKind::scalar: {
       const auto operand = [&](int k) { return it.args[k] < 0 ? "" : reg(it.args[k]); };
+      if (it.op == ScalarOp::div && it.dtype == DType::f32 && is_rounded(i)) {
+        return cat("t_near_quotient(", operand(0), ", ", operand(1), ")");
+      }
       return scalar_expression(it.op, inst(it.args[0]).dtype, operand(0), operand(1), operand(2));
     }
     case IrKind::reduce:

@@ -30,8 +30,14 @@ class BodyWriter {
   std::string points(const Phase& phase, std::string_view variable, int width,
                      const std::string& guard, const std::string& indent);
 
-  // The arrays of what lanes keep from loop to loop.
+  // The arrays of what lanes keep from loop to loop: in registers, a row's; in local memory, one a
+  // kernel.
   std::string kept_arrays(const std::string& indent) const;
+  std::string row_arrays() const;
+
+  // How far before its row the first access starts, where rows start anywhere, and which access is
+  // the last; declared once a row.
+  std::string shift(const std::string& indent);
 
   std::string operand_name(int i) const;
   std::string operand_type(int i) const;  // of the pointer, without its star
@@ -53,6 +59,11 @@ class BodyWriter {
   std::string one_point(const Phase& phase, int width, const std::string& guard,
                         const std::string& indent);
   std::string kept_place(int i, int width) const;
+  std::string kept_value(int i, int width) const;
+  std::string keep(int i, int width, const std::string& indent) const;
+  std::string row_access(int i, int width) const;  // `width` neighbours in local memory
+  DType stored_type(int i) const { return ir_.operands[size_t(inst(i).operand)].dtype; }
+  bool is_rounded(int i) const;  // to a half, wherever it goes
 
   const KernelIR& ir_;
   const Dialect& dialect_;

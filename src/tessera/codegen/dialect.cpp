@@ -2,6 +2,52 @@
 
 namespace tessera {
 
+namespace {
+
+// Single instructions for what C spells out.
+constexpr NativeHelper kCudaNatives[] = {
+    {"t_f16_to_f32(", "defined(__CUDA_ARCH__)",
+     "$fn f32 t_f16_to_f32(u16 h) {\n"
+     "  f32 f;\n  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h));\n  return f;\n}\n"},
+    {"t_f32_to_f16(", "defined(__CUDA_ARCH__)",
+     "$fn u16 t_f32_to_f16(f32 f) {\n"
+     "  u16 h;\n  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(f));\n  return h;\n}\n"},
+    {"t_f32_to_bf16(", "defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800",
+     "$fn u16 t_f32_to_bf16(f32 f) {\n"
+     "  u16 h;\n  asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(f));\n  return h;\n}\n"},
+    {"t_maximum_f32(", "defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800",
+     "$fn f32 t_maximum_f32(f32 a, f32 b) {\n"
+     "  f32 c;\n  asm(\"max.NaN.f32 %0, %1, %2;\" : \"=f\"(c) : \"f\"(a), \"f\"(b));\n"
+     "  return c;\n}\n"},
+    {"t_minimum_f32(", "defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800",
+     "$fn f32 t_minimum_f32(f32 a, f32 b) {\n"
+     "  f32 c;\n  asm(\"min.NaN.f32 %0, %1, %2;\" : \"=f\"(c) : \"f\"(a), \"f\"(b));\n"
+     "  return c;\n}\n"},
+    // Within 2 ulps.
+    {"t_near_quotient(", "defined(__CUDA_ARCH__)",
+     "$fn f32 t_near_quotient(f32 a, f32 b) {\n"
+     "  f32 c;\n  asm(\"div.full.f32 %0, %1, %2;\" : \"=f\"(c) : \"f\"(a), \"f\"(b));\n"
+     "  return c;\n}\n"},
+    // Within 1 ulp.
+    {"t_inverse_f32(", "defined(__CUDA_ARCH__)",
+     "$fn f32 t_inverse_f32(f32 a) {\n"
+     "  f32 c;\n  asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(c) : \"f\"(a));\n  return c;\n}\n"},
+    // 1 - 2 / (exp(2x) + 1) loses digits near 0, where a series takes over.
+    {"t_tanh_f32(", "defined(__CUDA_ARCH__)",
+     "$fn f32 t_tanh_f32(f32 x) {\n"
+     "  f32 power, share;\n"
+     "  asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(power) : \"f\"(fabsf(x) * 2.885390082f));\n"
+     "  asm(\"rcp.approx.ftz.f32 %0, %1;\" : \"=f\"(share) : \"f\"(power + 1));\n"
+     "  const f32 far = copysignf(1 - 2 * share, x), s = x * x;\n"
+     "  f32 near = -0.00661574677f * s + 0.0213127397f;\n"
+     "  near = near * s - 0.0539100654f;\n"
+     "  near = near * s + 0.13333118f;\n"
+     "  near = near * s - 0.333333313f;\n"
+     "  return fabsf(x) < 0.55f ? x + x * (s * near) : far;\n}\n"},
+};
+
+}  // namespace
+
 // Pointers carry no `restrict`: an output may share its buffer with an input it replaces.
 
 const Dialect& cuda_dialect() {
@@ -18,9 +64,12 @@ const Dialect& cuda_dialect() {
       .double_from_bits = "#define t_double(bits) __longlong_as_double((i64)(bits))\n",
       .vector = "struct alignas($bytes) $name {\n  $type v[$width];\n};\n",
       .function = "static __device__ inline",
-      .kernel = "extern \"C\" __global__ void __launch_bounds__($group)",
+      .kernel = "extern \"C\" __global__ void __launch_bounds__($bounds)",
       .global = "",
       .local = "__shared__ ",
+      .row_memory = "alignas(16) extern __shared__ u8 $name[];",
+      .is_sized_by_launch = true,
+      .shared_pointer = "",
       .barrier = "__syncthreads();",
       .group_index = "(idx)blockIdx.x",
       .group_count = "(idx)gridDim.x",
@@ -38,6 +87,7 @@ const Dialect& cuda_dialect() {
           "#define POINT ((i64)blockIdx.x * blockDim.x + threadIdx.x)\n"
           "#define clamp(x, low, high) min(max((x), (low)), (high))\n"
           "#ifndef INFINITY\n#define INFINITY __uint_as_float(0x7f800000u)\n#endif\n",
+      .natives = kCudaNatives,
   };
   return kCuda;
 }
@@ -58,6 +108,9 @@ const Dialect& opencl_dialect() {
       .kernel = "__kernel __attribute__((reqd_work_group_size($group, 1, 1))) void",
       .global = "__global ",
       .local = "__local ",
+      .row_memory = "__local u8 $name[$bytes] __attribute__((aligned(16)));",
+      .is_sized_by_launch = false,
+      .shared_pointer = "__local ",
       .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",
       .group_index = "(idx)get_group_id(0)",
       .group_count = "(idx)get_num_groups(0)",

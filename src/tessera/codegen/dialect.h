@@ -3,9 +3,17 @@
 // and idx, the type of indices.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 namespace tessera {
+
+// What a compiler of the language makes better of a helper of the prelude, under a condition of the
+// preprocessor; elsewhere the helper's own text holds.
+struct NativeHelper {
+  std::string_view trigger;  // "t_maximum_f32("
+  std::string_view condition, text;
+};
 
 struct Dialect {
   std::string_view name;
@@ -17,11 +25,18 @@ struct Dialect {
   std::string_view double_from_bits;  // t_double(u64)
   std::string_view vector;            // the type $name of $width elements $type, $bytes aligned
   std::string_view function;          // qualifiers of helper functions
-  std::string_view kernel;            // qualifiers of the entry; $group stands for the group size
-  std::string_view global;            // qualifier of pointers to device memory
-  std::string_view local;             // qualifier of arrays shared by a group
-  std::string_view barrier;           // statement: waits for the group, local memory is then seen
-  std::string_view group_index;       // expressions
+  // Qualifiers of the entry. $group stands for the group size, $bounds for it and, where a large
+  // group is to have all registers, a 1: else compilers save them for a second one.
+  std::string_view kernel;
+  std::string_view global;  // qualifier of pointers to device memory
+  std::string_view local;   // qualifier of arrays shared by a group
+  // Declares the bytes $name that a group shares for a row: $bytes of them, or as many as the
+  // launch says.
+  std::string_view row_memory;
+  bool is_sized_by_launch;
+  std::string_view shared_pointer;  // qualifier of pointers to what a group shares
+  std::string_view barrier;         // statement: waits for the group, local memory is then seen
+  std::string_view group_index;     // expressions
   std::string_view group_count;
   std::string_view lane;  // index inside the group
   // Lanes that can hand each other registers, where the language knows of such: how many, and the
@@ -33,6 +48,7 @@ struct Dialect {
   // begin an entry, DEVICE a function; GLOBAL and SHARED_PTR qualify pointers, SHARED arrays of a
   // group; BARRIER; GROUP, LANE, POINT: the group, the lane in it, the lane in the launch.
   std::string_view words = "";
+  std::span<const NativeHelper> natives = {};
 };
 
 const Dialect& cuda_dialect();

@@ -98,7 +98,10 @@ std::vector<Phase> plan_phases(const KernelIR& ir) {
   return phases;
 }
 
-void keep_values(const KernelIR& ir, std::vector<Phase>& phases) {
+void keep_values(const KernelIR& ir, std::vector<Phase>& phases, Keep what) {
+  const auto may_keep = [&](const IrInst& inst) {
+    return what == Keep::all ? !is_free(inst) : inst.kind == IrKind::load;
+  };
   constexpr size_t kNever = SIZE_MAX;
   std::vector<size_t> first(ir.insts.size(), kNever);  // the loop that computes each
   for (size_t loop = phases.size(); loop-- > 0;) {
@@ -112,7 +115,7 @@ void keep_values(const KernelIR& ir, std::vector<Phase>& phases) {
     for (const int root : roots) needed[size_t(root)] = true;
     mark_reads(ir, needed, [&](int arg) {
       if (at(ir, arg).level != IrLevel::elem) return false;
-      const bool is_known = first[size_t(arg)] < loop && !is_free(at(ir, arg));
+      const bool is_known = first[size_t(arg)] < loop && may_keep(at(ir, arg));
       if (is_known) recalled[size_t(arg)] = kept[size_t(arg)] = true;
       return !is_known;
     });

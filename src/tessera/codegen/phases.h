@@ -26,7 +26,8 @@ struct Phase {
 std::vector<Phase> plan_phases(const KernelIR& ir);
 
 // Lets each elem instruction be computed once, by the first loop that needs it; only constants and
-// indices, which cost nothing, are still written again.
-void keep_values(const KernelIR& ir, std::vector<Phase>& phases);
+// indices, which cost nothing, are still written again. Of `loads`: each load, and nothing else.
+enum class Keep : uint8_t { all, loads };
+void keep_values(const KernelIR& ir, std::vector<Phase>& phases, Keep what = Keep::all);
 
 }  // namespace tessera

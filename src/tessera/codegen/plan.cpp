@@ -17,6 +17,7 @@ constexpr int kKeptBytes = 256;    // that a lane keeps in all: 64 registers
 constexpr int kTeam = 32;          // lanes that take a short row
 constexpr int kColumns = 32;       // rows side by side that fill whole cache lines
 constexpr int kPerPart = 8;        // inner points below which another part does not pay
+constexpr int kKeptByMany = 16;    // values of one register where many lanes share the registers
 
 class Planner {
  public:
@@ -36,8 +37,10 @@ class Planner {
     } else {
       choose_width();
       choose_row_parts();
+      choose_shift();
     }
     choose_kept();
+    choose_row_memory();
     return plan_;
   }
 
@@ -123,8 +126,88 @@ class Planner {
       plan_.parts = std::min(team, int(std::bit_ceil(uint64_t(chunks))));
       return;
     }
-    const int64_t wanted = int64_t(std::bit_ceil(uint64_t(chunks + 1) / 2));
-    plan_.group_size = plan_.parts = int(std::min<int64_t>(largest, wanted));
+    int64_t wanted = int64_t(std::bit_ceil(uint64_t(chunks + 1) / 2));
+    int64_t most = largest;
+    if (chunks * plan_.width > int64_t{largest} * kMaxKept) {
+      most = std::max(most, int64_t{options_.max_row_group});
+    }
+    plan_.group_size = plan_.parts = int(std::min(most, wanted));
+  }
+
+  // Of rows that start anywhere, those accesses are wide that start alike.
+  void choose_shift() {
+    if (plan_.width > 1 || options_.alignment < kAccessBytes || ir_.inner == 0 || options_.split) {
+      return;
+    }
+    const int rank = ir_.extents.rank();
+    const bool is_long = ir_.inner_count() > int64_t{options_.max_group_size} * kMaxKept;
+    if (!is_long || fastest(ir_.inner, rank) != fastest_alone()) return;
+    const auto moves = [&](const IrInst& inst) {
+      return is_access(inst) && !inst.masked && !inst.indexed && inst.strides[walked()] == 1;
+    };
+    for (size_t i = 0; i < ir_.insts.size(); ++i) {
+      const IrInst& inst = ir_.insts[i];
+      if (!moves(inst) || kAccessBytes % size(inst) != 0) continue;
+      if (plan_.shifted < 0) {
+        plan_.width = kAccessBytes / size(inst);
+        if (plan_.width > kMaxWidth || plan_.width < 2) return reset_shift();
+        plan_.shifted = int(i);
+      }
+      plan_.wide[i] = starts_like(inst, ir_.insts[size_t(plan_.shifted)]);
+    }
+    if (plan_.shifted < 0) return reset_shift();
+    const int64_t accesses = ir_.inner_count() / plan_.width;
+    if (accesses < 4 * plan_.parts || wide_bytes_chosen() > kWideBytes) reset_shift();
+  }
+
+  void reset_shift() {
+    plan_.shifted = -1;
+    plan_.width = 1;
+    plan_.wide.assign(ir_.insts.size(), false);
+  }
+
+  // The only inner dimension that moves; -1: there are several.
+  int fastest_alone() const {
+    int found = -1;
+    for (int i = ir_.inner; i < ir_.extents.rank(); ++i) {
+      if (is_unit(i)) continue;
+      if (found >= 0) return -1;
+      found = i;
+    }
+    return found;
+  }
+
+  bool starts_like(const IrInst& a, const IrInst& b) const {
+    const int64_t unit = plan_.width;
+    const auto differ = [unit](int64_t x, int64_t y) { return (x - y) % unit != 0; };
+    if (differ(a.offset, b.offset)) return false;
+    for (int i = 0; i < ir_.inner; ++i) {
+      if (!is_unit(i) && differ(a.strides[i], b.strides[i])) return false;
+    }
+    return true;
+  }
+
+  int wide_bytes_chosen() const {
+    int bytes = 0;
+    for (size_t i = 0; i < ir_.insts.size(); ++i) {
+      if (plan_.wide[i]) bytes += plan_.width * size(ir_.insts[i]);
+    }
+    return bytes;
+  }
+
+  // Lanes find again what they kept themselves, so that no one waits.
+  void choose_row_memory() {
+    if (plan_.phases.size() < 3 || ir_.inner == 0 || options_.split || plan_.chunks > 0) return;
+    if (plan_.spread != Spread::rows || plan_.rows_per_group() != 1) return;
+    std::vector<Phase> phases = plan_.phases;
+    keep_values(ir_, phases, Keep::loads);
+    int64_t bytes = 0;
+    for (const Phase& phase : phases) {
+      for (const int i : phase.kept) bytes += row_array_bytes(ir_, plan_, i);
+    }
+    if (bytes == 0 || bytes > options_.local_bytes) return;
+    plan_.phases = std::move(phases);
+    plan_.row_bytes = bytes;
   }
 
   void choose_column_parts() {
@@ -138,7 +221,8 @@ class Planner {
     if (plan_.phases.size() < 3 || ir_.inner == 0 || options_.split) return;
     const int64_t step = int64_t{plan_.parts} * plan_.width;
     const int64_t chunks = (ir_.inner_count() + step - 1) / step;
-    if (chunks * plan_.width > kMaxKept) return;
+    const bool are_many = plan_.parts > options_.max_group_size;
+    if (plan_.shifted >= 0 || chunks * plan_.width > (are_many ? kKeptByMany : kMaxKept)) return;
     std::vector<Phase> phases = plan_.phases;
     keep_values(ir_, phases);
     int64_t bytes = 0;
@@ -147,7 +231,7 @@ class Planner {
         bytes += std::max(4, size_of(ir_.insts[size_t(i)].dtype)) * chunks * plan_.width;
       }
     }
-    if (bytes == 0 || bytes > kKeptBytes) return;
+    if (bytes == 0 || bytes > (are_many ? kKeptBytes / 2 : kKeptBytes)) return;
     plan_.phases = std::move(phases);
     plan_.chunks = int(chunks);
   }
@@ -158,6 +242,12 @@ class Planner {
 };
 
 }  // namespace
+
+int64_t row_array_bytes(const KernelIR& ir, const Plan& plan, int i) {
+  const int size = size_of(ir.operands[size_t(ir.insts[size_t(i)].operand)].dtype);
+  const int64_t elements = ir.inner_count() + (plan.shifted < 0 ? 0 : 2 * plan.width);
+  return (elements * size + kAccessBytes - 1) / kAccessBytes * kAccessBytes;
+}
 
 int access_alignment(int width, int size) { return std::min(kAccessBytes, width * size); }
 

@@ -18,10 +18,16 @@ enum class Spread : uint8_t {
 struct Plan {
   Spread spread = Spread::points;
   int group_size = 0;
-  int width = 1;           // elements of one access, a power of two
-  bool has_tail = false;   // the walked extent is a run-time one: points may be left over
-  int parts = 1;           // lanes that share a row, a power of two
-  int chunks = 0;          // of `width` points that a lane keeps in registers; 0: none
+  int width = 1;          // elements of one access, a power of two
+  bool has_tail = false;  // the walked extent is a run-time one: points may be left over
+  int parts = 1;          // lanes that share a row, a power of two
+  int chunks = 0;         // of `width` points that a lane keeps in registers; 0: none
+  // Rows that registers do not hold: what loops load is kept in local memory, each element at its
+  // column, as it is stored; 0 bytes: it is loaded again.
+  int64_t row_bytes = 0;
+  // Rows that start anywhere: an access that every wide one starts alike with; -1: all are aligned.
+  // The first access of a row reaches over its beginning then, and the last over its end.
+  int shifted = -1;
   std::vector<bool> wide;  // per instruction: it is one access of `width` elements
   std::vector<Phase> phases;
 
@@ -29,6 +35,9 @@ struct Plan {
 };
 
 Plan make_plan(const KernelIR& ir, const RenderOptions& options);
+
+// Bytes of local memory that the row of load `i` takes.
+int64_t row_array_bytes(const KernelIR& ir, const Plan& plan, int i);
 
 // Bytes that one access of `width` elements of `size` bytes must be aligned to.
 int access_alignment(int width, int size);

@@ -79,6 +79,11 @@ struct TypedPart {
   std::string_view name, floating, signed_integer, unsigned_integer;
 };
 
+constexpr std::string_view kMaximum =
+    "$fn $T t_maximum_$T($T a, $T b) {\n  return a > b || a != a ? a : b;\n}\n";
+constexpr std::string_view kMinimum =
+    "$fn $T t_minimum_$T($T a, $T b) {\n  return a < b || a != a ? a : b;\n}\n";
+
 constexpr std::string_view kFloorDivFloat =
     "$fn $T t_floor_div_$T($T a, $T b) {\n"
     "  const $T rest = fmod(a, b);\n"
@@ -121,7 +126,7 @@ constexpr std::string_view kGeluTanh =
     "$fn $T t_gelu_tanh_$T($T a) {\n"
     "  const $T x = a < -10000 ? -10000 : a;\n"
     "  const $T w = x * (($T)1.5957691216057308 + ($T)0.07135481627260025 * (x * x));\n"
-    "  const $T small = exp(-fabs(w)), share = 1 / (1 + small);\n"
+    "  const $T small = exp(-fabs(w)), share = t_inverse_$T(1 + small);\n"
     "  return x * (w < 0 ? small * share : share);\n"
     "}\n";
 
@@ -129,12 +134,18 @@ constexpr std::string_view kGeluTanhSlope =
     "$fn $T t_gelu_tanh_slope_$T($T a) {\n"
     "  const $T x = a < -10000 ? -10000 : a > 10000 ? 10000 : a, square = x * x;\n"
     "  const $T w = x * (($T)1.5957691216057308 + ($T)0.07135481627260025 * square);\n"
-    "  const $T small = exp(-fabs(w)), share = 1 / (1 + small), other = small * share;\n"
+    "  const $T small = exp(-fabs(w)), share = t_inverse_$T(1 + small), other = small * share;\n"
     "  const $T slope = ($T)1.5957691216057308 + ($T)0.21406444881780074 * square;\n"
     "  return (w < 0 ? other : share) * (1 + x * (w < 0 ? share : other) * slope);\n"
     "}\n";
 
 constexpr TypedPart kTypedParts[] = {
+    {"t_maximum_", kMaximum, "", ""},
+    {"t_minimum_", kMinimum, "", ""},
+    // 1 / a of a ≥ 1; what would be subnormal may be 0.
+    {"t_inverse_", "$fn $T t_inverse_$T($T a) {\n  return 1 / a;\n}\n", "", ""},
+    {"t_sigmoid_", "$fn $T t_sigmoid_$T($T a) {\n  return t_inverse_$T(1 + exp(-a));\n}\n", "", ""},
+    {"t_tanh_", "$fn $T t_tanh_$T($T a) {\n  return tanh(a);\n}\n", "", ""},
     {"t_abs_", "$fn $T t_abs_$T($T a) {\n  return fabs(a);\n}\n",
      "$fn $T t_abs_$T($T a) {\n  return a < 0 ? ($T)(0 - ($U)a) : a;\n}\n",
      "$fn $T t_abs_$T($T a) {\n  return a;\n}\n"},
@@ -217,10 +228,19 @@ std::vector<Part> parts_of(const Dialect& dialect) {
        "  ((v) > (best) || ((v) != (v) && (best) == (best)) || \\\n"
        "   (((v) == (best) || ((v) != (v) && (best) != (best))) && (i) < (at)))\n"},
       {"t_uniform(", std::string(kUniform)},
+      // For what is rounded to a half afterwards.
+      {"t_near_quotient(", "$fn f32 t_near_quotient(f32 a, f32 b) {\n  return a / b;\n}\n"},
   };
   add_vectors(parts, dialect);
   add_typed_parts(parts);
   add_casts(parts);
+  for (Part& part : parts) {
+    for (const NativeHelper& native : dialect.natives) {
+      if (native.trigger != part.trigger) continue;
+      part.text =
+          cat("#if ", native.condition, "\n", native.text, "#else\n", part.text, "#endif\n");
+    }
+  }
   return parts;
 }
 

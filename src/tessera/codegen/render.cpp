@@ -37,6 +37,18 @@ std::string comment(const KernelIR& ir) {
   return cat("// ", name, " over ", domain, ")");
 }
 
+// A store rounds by itself: it takes what a cast to its type would round before.
+KernelIR rounded_once(KernelIR ir) {
+  for (IrInst& inst : ir.insts) {
+    if (inst.kind != IrKind::store) continue;
+    const IrInst& cast = ir.insts[size_t(inst.args[0])];
+    const DType dtype = ir.operands[size_t(inst.operand)].dtype;
+    const bool rounds = cast.kind == IrKind::cast && is_half(dtype) && cast.round_to == dtype;
+    if (rounds && ir.insts[size_t(cast.args[0])].dtype == cast.dtype) inst.args[0] = cast.args[0];
+  }
+  return ir;
+}
+
 class Renderer {
  public:
   Renderer(const KernelIR& ir, const Dialect& dialect, const RenderOptions& options,
@@ -97,11 +109,16 @@ class Renderer {
 
  private:
   inline static const std::string kRowIndent = "    ";
+  static constexpr int kFewLanes = 256;
 
   std::string signature(const std::string& title, const std::string& entry) const {
-    std::string text =
-        cat(title, "\n", replace_all(dialect_.kernel, "$group", cat(plan_.group_size)), " ", entry,
-            "(\n");
+    const std::string group = cat(plan_.group_size);
+    const bool is_alone = plan_.group_size > kFewLanes &&
+                          (plan_.row_bytes == 0 || 2 * plan_.row_bytes > options_.local_bytes);
+    const std::string bounds = group + (is_alone ? ", 1" : "");
+    const std::string kernel =
+        replace_all(replace_all(dialect_.kernel, "$group", group), "$bounds", bounds);
+    std::string text = cat(title, "\n", kernel, " ", entry, "(\n");
     for (int i = 0; i < int(ir_.operands.size()); ++i) {
       text += cat("    ", body_.operand_type(i), "* ", body_.operand_name(i), ",");
       text += options_.operand_offsets ? cat(" i64 start", i, ",\n") : "\n";
@@ -135,6 +152,8 @@ class Renderer {
     const int rows = plan_.rows_per_group();
     const bool is_part = options_.split && !is_fold_;
     std::string text = signature(title, entry) + body_.folds().shared_arrays();
+    if (!is_fold_) text += body_.row_arrays();
+    const std::string shift = is_fold_ ? "" : body_.shift(kRowIndent);
     text += cat("  const idx rows = ", body_.addressing().count("row"), ";\n");
     if (body.find("cols") != std::string::npos) {
       text += cat("  const idx cols = ", body_.addressing().count("col"), ";\n");
@@ -174,7 +193,8 @@ class Renderer {
       text += "    const bool is_mine = first + team < rows;\n";
       text += "    const idx row = is_mine ? first + team : rows - 1;\n";
     }
-    return text + body_.addressing().take_coordinates("row", kRowIndent) + body + "  }\n}\n";
+    return text + body_.addressing().take_coordinates("row", kRowIndent) + shift + body +
+           "  }\n}\n";
   }
 
   std::string loop(const Phase& phase) {
@@ -219,11 +239,27 @@ class Renderer {
                  body_.points(phase, "col", width, guard(), "      "), "    }\n");
     };
     if (plan_.width == 1) return walk(first, step, "cols", 1);
+    if (plan_.shifted >= 0) return shifted_loop(phase);
     const std::string times = cat(" * ", plan_.width);
     const std::string wide_step = is_part ? step + times : cat(plan_.parts * plan_.width);
     if (!plan_.has_tail) return walk(first + times, wide_step, "cols", plan_.width);
     return walk(first + times, wide_step, "whole", plan_.width) +
            walk("whole + " + first, step, "cols", 1);
+  }
+
+  // What reaches over the ends of the row is taken element by element, by the lanes whose access it
+  // is: what lanes keep in local memory only they touch, for all rows.
+  std::string shifted_loop(const Phase& phase) {
+    const int width = plan_.width;
+    return cat("    for (idx access = part + 1; access < last; access += ", plan_.parts, ") {\n",
+               "      const idx col = access * ", width, " - shift;\n",
+               body_.points(phase, "col", width, guard(), "      "), "    }\n",
+               "    for (i32 side = 0; side < 2; ++side) {\n",
+               "      const idx owner = side == 0 ? 0 : (last - 1) % ", plan_.parts, ";\n",
+               "      const idx begin = side == 0 ? 0 : last * ", width, " - shift;\n",
+               "      const idx end = side == 0 ? ", width, " - shift : cols;\n",
+               "      for (idx col = begin; part == owner && col < end; ++col) {\n",
+               body_.points(phase, "col", 1, guard(), "        "), "      }\n    }\n");
   }
 
   const KernelIR& ir_;
@@ -236,8 +272,10 @@ class Renderer {
 
 }  // namespace
 
-RenderedKernel render(const KernelIR& ir, const Dialect& dialect, const RenderOptions& options) {
-  TESSERA_ASSERT(verify(ir).empty());
+RenderedKernel render(const KernelIR& original, const Dialect& dialect,
+                      const RenderOptions& options) {
+  TESSERA_ASSERT(verify(original).empty());
+  const KernelIR ir = rounded_once(original);
   TESSERA_ASSERT(options.max_group_size > 0 &&
                  std::has_single_bit(unsigned(options.max_group_size)));
   TESSERA_ASSERT(!options.split || can_split(ir));
@@ -245,6 +283,7 @@ RenderedKernel render(const KernelIR& ir, const Dialect& dialect, const RenderOp
   RenderedKernel kernel;
   kernel.entry = entry_name(ir.name);
   kernel.group_size = plan.group_size;
+  if (dialect.is_sized_by_launch) kernel.local_bytes = plan.row_bytes;
   std::string text;
   if (ir.is_map()) {
     kernel.per_group = int64_t{plan.group_size} * plan.width;

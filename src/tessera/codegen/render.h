@@ -27,6 +27,9 @@ namespace tessera {
 
 struct RenderOptions {
   int max_group_size = 256;  // a power of two
+  // Lanes that may share a row too long for the registers of max_group_size; a power of two.
+  int max_row_group = 0;
+  int64_t local_bytes = 0;  // of local memory that a group may take for its row
   // Where a buffer is a handle that the host cannot add to: each operand is followed by an i64, the
   // element of its buffer that it starts at.
   bool operand_offsets = false;
@@ -46,10 +49,11 @@ struct RenderOptions {
 struct RenderedKernel {
   std::string source;
   std::string entry;
-  std::string fold_entry;  // empty: not split
-  int group_size = 0;      // work items per group, fixed by the text
-  int64_t per_group = 1;   // points of a map, or rows, that a group takes at a time
-  int scratch_values = 0;  // of 8 bytes, for each row and split
+  std::string fold_entry;   // empty: not split
+  int group_size = 0;       // work items per group, fixed by the text
+  int64_t per_group = 1;    // points of a map, or rows, that a group takes at a time
+  int scratch_values = 0;   // of 8 bytes, for each row and split
+  int64_t local_bytes = 0;  // that a launch asks for, where the dialect leaves it to the launch
 
   // Groups that give every work item its points or every row its lanes; of a split kernel's
   // `entry`, of which any multiple of `splits` may be started, and of its `fold_entry`.

@@ -73,9 +73,21 @@ std::string_view wrapping_type(ScalarOp op, DType dtype) {
   return "";
 }
 
+// Of floats, what a dialect may have better means for than the expression.
+std::string_view expression_of(ScalarOp op, DType dtype) {
+  if (!is_float(dtype)) return info(op).expression;
+  switch (op) {
+    case ScalarOp::maximum: return "t_maximum(a, b)";
+    case ScalarOp::minimum: return "t_minimum(a, b)";
+    case ScalarOp::sigmoid: return "t_sigmoid(a)";
+    case ScalarOp::tanh: return "t_tanh(a)";
+    default: return info(op).expression;
+  }
+}
+
 // The helpers of the prelude exist once per type: C has no overloads.
 std::string typed_expression(ScalarOp op, DType dtype) {
-  const std::string_view text = info(op).expression;
+  const std::string_view text = expression_of(op, dtype);
   if (op == ScalarOp::uniform || !text.starts_with("t_")) return std::string(text);
   const size_t at = text.find('(');
   return cat(text.substr(0, at), "_", register_type(dtype), text.substr(at));

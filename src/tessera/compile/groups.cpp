@@ -26,8 +26,8 @@ bool is_addressed(Op op, size_t input) {
 namespace {
 
 // Elements of a row up to which a map joins the folds it reads: longer rows are better shared by
-// many lanes, and would be read twice anyway.
-constexpr int64_t kMaxSharedRow = 16384;
+// many lanes, and would be read twice anyway. So are long ones where there are few.
+constexpr int64_t kMaxSharedRow = 65536, kLongRow = 16384, kMinLongRows = 64;
 constexpr int kMaxVisits = 2000;  // of one search for a cycle; giving up means "do not fuse"
 
 bool is_generated(Op op) {
@@ -296,7 +296,9 @@ class Grouper {
     if (!a.generated || a.domain != b.domain || !(a.axes.empty() || a.axes == b.axes)) return false;
     if (a.members.size() + b.members.size() > kMaxGroupMembers) return false;
     if (count_reads(a) + count_reads(b) > kMaxGroupReads) return false;
-    if (numel(b.domain) > kMaxSharedRow * numel(reduced_shape(b.domain, b.axes))) return false;
+    const int64_t rows = std::max<int64_t>(1, numel(reduced_shape(b.domain, b.axes)));
+    const int64_t longest = rows < kMinLongRows ? kLongRow : kMaxSharedRow;
+    if (numel(b.domain) > longest * rows) return false;
     for (const int member : b.members) {
       const Placement p{b.domain, b.axes, bool(row_[size_t(member)]), false};
       for (const int user : a.members) {

@@ -38,7 +38,9 @@ std::vector<Value> layer_norm_composite(const Node& node) {
   const DType dtype = node.inputs()[0].dtype();
   const DType wide = compute_type(dtype);
   const Value x = cast(node.inputs()[0], wide);
-  const Value gamma = cast(node.inputs()[1], wide), beta = cast(node.inputs()[2], wide);
+  // Broadcast before they are cast: the kernel that reads them then casts them as well.
+  const auto widened = [&](const Value& row) { return cast(broadcast_to(row, x.shape()), wide); };
+  const Value gamma = widened(node.inputs()[1]), beta = widened(node.inputs()[2]);
   const double epsilon = scalar_as_double(DType::f64, node.attrs.bits);
   const Value mean = mean_last(x);
   const Value centred = x - mean;
@@ -52,9 +54,9 @@ std::vector<Value> layer_norm_backward_composite(const Node& node) {
   const DType dtype = node.inputs()[1].dtype();
   const DType wide = compute_type(dtype);
   const Value g = cast(node.inputs()[0], wide), x = cast(node.inputs()[1], wide);
-  const Value gamma = cast(node.inputs()[2], wide);
+  const Value gamma = cast(broadcast_to(node.inputs()[2], x.shape()), wide);
   const Value &mean = node.inputs()[3], &rstd = node.inputs()[4];
-  const Shape columns = gamma.shape();
+  const Shape columns = node.inputs()[2].shape();
   const Value h = (x - mean) * rstd;
   const Value s = g * gamma;
   const Value dx = rstd * (s - mean_last(s) - h * mean_last(s * h));

@@ -10,6 +10,13 @@ typedef double f64;
 typedef i32 idx;
 #define t_float(bits) __uint_as_float(bits)
 #define t_bits(value) __float_as_uint(value)
+#if defined(__CUDA_ARCH__)
+static __device__ inline f32 t_f16_to_f32(u16 h) {
+  f32 f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+  return f;
+}
+#else
 static __device__ inline f32 t_f16_to_f32(u16 h) {
   const u32 sign = (u32)(h & 0x8000u) << 16, magnitude = h & 0x7fffu, tail = h & 0x3ffu;
   const u32 tiny = t_bits((f32)tail * 5.9604644775390625e-8f);
@@ -17,6 +24,7 @@ static __device__ inline f32 t_f16_to_f32(u16 h) {
   const u32 special = tail != 0 ? 0x7fc00000u | (tail << 13) : 0x7f800000u;
   return t_float((magnitude >= 0x7c00u ? special : finite) | sign);
 }
+#endif
 
 // cast sum over (extent0 | 300)
 extern "C" __global__ void __launch_bounds__(256) tessera_cast_sum(

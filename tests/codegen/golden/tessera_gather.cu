@@ -10,6 +10,13 @@ typedef double f64;
 typedef i32 idx;
 #define t_float(bits) __uint_as_float(bits)
 #define t_bits(value) __float_as_uint(value)
+#if defined(__CUDA_ARCH__)
+static __device__ inline u16 t_f32_to_f16(f32 f) {
+  u16 h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
+}
+#else
 static __device__ inline u16 t_f32_to_f16(f32 f) {
   const u32 bits = t_bits(f), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return (u16)(sign | 0x7e00u);
@@ -25,6 +32,7 @@ static __device__ inline u16 t_f32_to_f16(f32 f) {
   }
   return (u16)(sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13));
 }
+#endif
 static __device__ inline f32 t_bf16_to_f32(u16 h) {
   return t_float((u32)h << 16);
 }

@@ -20,10 +20,13 @@ static inline u16 t_f32_to_bf16(f32 f) {
 typedef struct {
   u16 v[8];
 } __attribute__((aligned(16))) u16x8;
+static inline f32 t_inverse_f32(f32 a) {
+  return 1 / a;
+}
 static inline f32 t_gelu_tanh_f32(f32 a) {
   const f32 x = a < -10000 ? -10000 : a;
   const f32 w = x * ((f32)1.5957691216057308 + (f32)0.07135481627260025 * (x * x));
-  const f32 small = exp(-fabs(w)), share = 1 / (1 + small);
+  const f32 small = exp(-fabs(w)), share = t_inverse_f32(1 + small);
   return x * (w < 0 ? small * share : share);
 }
 

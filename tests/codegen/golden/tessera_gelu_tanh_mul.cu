@@ -13,18 +13,37 @@ typedef i32 idx;
 static __device__ inline f32 t_bf16_to_f32(u16 h) {
   return t_float((u32)h << 16);
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+static __device__ inline u16 t_f32_to_bf16(f32 f) {
+  u16 h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
+}
+#else
 static __device__ inline u16 t_f32_to_bf16(f32 f) {
   const u32 bits = t_bits(f);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return (u16)((bits >> 16) | 0x0040u);
   return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+#endif
 struct alignas(16) u16x8 {
   u16 v[8];
 };
+#if defined(__CUDA_ARCH__)
+static __device__ inline f32 t_inverse_f32(f32 a) {
+  f32 c;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(c) : "f"(a));
+  return c;
+}
+#else
+static __device__ inline f32 t_inverse_f32(f32 a) {
+  return 1 / a;
+}
+#endif
 static __device__ inline f32 t_gelu_tanh_f32(f32 a) {
   const f32 x = a < -10000 ? -10000 : a;
   const f32 w = x * ((f32)1.5957691216057308 + (f32)0.07135481627260025 * (x * x));
-  const f32 small = exp(-fabs(w)), share = 1 / (1 + small);
+  const f32 small = exp(-fabs(w)), share = t_inverse_f32(1 + small);
   return x * (w < 0 ? small * share : share);
 }
 

@@ -17,9 +17,15 @@ static inline u16 t_f32_to_bf16(f32 f) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return (u16)((bits >> 16) | 0x0040u);
   return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+static inline f32 t_near_quotient(f32 a, f32 b) {
+  return a / b;
+}
 typedef struct {
   u16 v[4];
 } __attribute__((aligned(8))) u16x4;
+static inline f32 t_maximum_f32(f32 a, f32 b) {
+  return a > b || a != a ? a : b;
+}
 
 // max sub exp sum div over (extent0 | 100)
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_max_sub_exp_sum_div(
@@ -48,7 +54,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_max_sub_e
         for (i32 v = 0; v < 4; ++v) {
           const f32 load_0 = t_bf16_to_f32(wide_0.v[v]);
           kept_load_0[v] = load_0;
-          max_1 = max_1 > load_0 || max_1 != max_1 ? max_1 : load_0;
+          max_1 = t_maximum_f32(max_1, load_0);
         }
       }
     }
@@ -57,7 +63,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_max_sub_e
     if (part < 16) {
       for (i32 k = part + 16; k < 32; k += 16) {
         const f32 other_max_1 = shared_f32[team * 32 + k];
-        max_1 = max_1 > other_max_1 || max_1 != max_1 ? max_1 : other_max_1;
+        max_1 = t_maximum_f32(max_1, other_max_1);
       }
       shared_f32[lane] = max_1;
     }
@@ -66,7 +72,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_max_sub_e
     #pragma unroll
     for (i32 k = 1; k < 16; ++k) {
       const f32 other_max_1 = shared_f32[team * 32 + k];
-      max_1 = max_1 > other_max_1 || max_1 != max_1 ? max_1 : other_max_1;
+      max_1 = t_maximum_f32(max_1, other_max_1);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     f32 sum_4 = 0.0f;
@@ -107,7 +113,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_max_sub_e
         #pragma unroll
         for (i32 v = 0; v < 4; ++v) {
           const f32 exp_3 = kept_exp_3[v];
-          const f32 div_6 = exp_3 / sum_4;
+          const f32 div_6 = t_near_quotient(exp_3, sum_4);
           wide_7.v[v] = t_f32_to_bf16(div_6);
         }
         if (is_mine) *(__global u16x4*)(out1 + row * 100 + col) = wide_7;

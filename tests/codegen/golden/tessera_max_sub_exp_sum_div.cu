@@ -13,14 +13,44 @@ typedef i32 idx;
 static __device__ inline f32 t_bf16_to_f32(u16 h) {
   return t_float((u32)h << 16);
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+static __device__ inline u16 t_f32_to_bf16(f32 f) {
+  u16 h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
+}
+#else
 static __device__ inline u16 t_f32_to_bf16(f32 f) {
   const u32 bits = t_bits(f);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return (u16)((bits >> 16) | 0x0040u);
   return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+#endif
+#if defined(__CUDA_ARCH__)
+static __device__ inline f32 t_near_quotient(f32 a, f32 b) {
+  f32 c;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+}
+#else
+static __device__ inline f32 t_near_quotient(f32 a, f32 b) {
+  return a / b;
+}
+#endif
 struct alignas(8) u16x4 {
   u16 v[4];
 };
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+static __device__ inline f32 t_maximum_f32(f32 a, f32 b) {
+  f32 c;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+}
+#else
+static __device__ inline f32 t_maximum_f32(f32 a, f32 b) {
+  return a > b || a != a ? a : b;
+}
+#endif
 
 // max sub exp sum div over (extent0 | 100)
 extern "C" __global__ void __launch_bounds__(256) tessera_max_sub_exp_sum_div(
@@ -48,14 +78,14 @@ extern "C" __global__ void __launch_bounds__(256) tessera_max_sub_exp_sum_div(
         for (i32 v = 0; v < 4; ++v) {
           const f32 load_0 = t_bf16_to_f32(wide_0.v[v]);
           kept_load_0[v] = load_0;
-          max_1 = max_1 > load_0 || max_1 != max_1 ? max_1 : load_0;
+          max_1 = t_maximum_f32(max_1, load_0);
         }
       }
     }
     #pragma unroll
     for (i32 step = 16; step > 0; step /= 2) {
       const f32 other_max_1 = __shfl_down_sync(0xffffffffu, max_1, step, 32);
-      max_1 = max_1 > other_max_1 || max_1 != max_1 ? max_1 : other_max_1;
+      max_1 = t_maximum_f32(max_1, other_max_1);
     }
     max_1 = __shfl_sync(0xffffffffu, max_1, 0, 32);
     f32 sum_4 = 0.0f;
@@ -85,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(256) tessera_max_sub_exp_sum_div(
         #pragma unroll
         for (i32 v = 0; v < 4; ++v) {
           const f32 exp_3 = kept_exp_3[v];
-          const f32 div_6 = exp_3 / sum_4;
+          const f32 div_6 = t_near_quotient(exp_3, sum_4);
           wide_7.v[v] = t_f32_to_bf16(div_6);
         }
         if (is_mine) *(u16x4*)(out1 + row * 100 + col) = wide_7;

@@ -39,11 +39,14 @@ struct Graph {
 struct Module {
   void* library;
 };
+constexpr int kSharedBytes = 49152, kMostShared = 232448;
+
 struct Function {
   stand_in::Run run;
   stand_in::Enter enter;
   stand_in::Sizes sizes;
   bool waits;
+  unsigned shared_bytes = kSharedBytes;  // that a launch may ask for
 };
 
 std::recursive_mutex g_mutex;
@@ -186,7 +189,8 @@ int cuDeviceTotalMem_v2(size_t* bytes, int) {
 }
 int cuDeviceGetAttribute(int* value, int what, int) {
   *value = what == 1    ? 1024
-           : what == 8  ? 49152
+           : what == 8  ? kSharedBytes
+           : what == 97 ? kMostShared
            : what == 16 ? 4
            : what == 75 ? 9
            : what == 76 ? 0
@@ -408,10 +412,16 @@ int cuFuncGetAttribute(int* value, int, Function*) {
   *value = 1024;
   return kSuccess;
 }
+int cuFuncSetAttribute(Function* function, int attribute, int value) {
+  if (attribute != 8 || value > kMostShared) return kInvalid;
+  function->shared_bytes = unsigned(value);
+  return kSuccess;
+}
 int cuLaunchKernel(Function* function, unsigned groups, unsigned groups_y, unsigned groups_z,
-                   unsigned lanes, unsigned lanes_y, unsigned lanes_z, unsigned, Stream* stream,
-                   void** params, void**) {
+                   unsigned lanes, unsigned lanes_y, unsigned lanes_z, unsigned shared,
+                   Stream* stream, void** params, void**) {
   const std::lock_guard lock(g_mutex);
+  if (shared > function->shared_bytes) return kInvalid;
   if (groups == 0 || lanes == 0 || lanes > 1024) return kInvalid;
   if (groups_y * groups_z * lanes_y * lanes_z != 1) return kInvalid;
   std::vector<std::vector<char>> values;

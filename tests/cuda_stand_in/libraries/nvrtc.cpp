@@ -117,8 +117,16 @@ std::set<std::string> entries_of(const std::string& text) {
   return names;
 }
 
+// What a launch sizes has room for the most that it may ask for.
+std::string with_row_memory(std::string text) {
+  const std::string declared = "extern __shared__ u8 row_memory[];";
+  const size_t at = text.find(declared);
+  if (at != std::string::npos) text.replace(at, declared.size(), "static u8 row_memory[232448];");
+  return text;
+}
+
 bool build(Program& program) {
-  std::string text = kShim + program.source + kEntries;
+  std::string text = kShim + with_row_memory(program.source) + kEntries;
   for (const std::string& name : entries_of(program.source)) text += "ENTRY(" + name + ")\n";
   bool waits = false;
   for (const char* word : {"__syncthreads();", "__shfl", "BARRIER;"}) {

@@ -98,6 +98,7 @@ struct Driver {
   Result (*module_unload)(ModuleId);
   Result (*module_function)(FunctionId*, ModuleId, const char*);
   Result (*function_attribute)(int*, int, FunctionId);
+  Result (*function_set_attribute)(FunctionId, int, int);
   Result (*launch)(FunctionId, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    StreamId, void**, void**);
   Result (*graph_instantiate)(GraphExecId*, GraphId, unsigned long long);

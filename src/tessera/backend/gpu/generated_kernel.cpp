@@ -7,13 +7,14 @@ namespace tessera::gpu {
 
 namespace {
 
-constexpr int64_t kLargestGroup = 256;
+constexpr int64_t kLargestGroup = 256, kLargestRowGroup = 1024;
 constexpr int64_t kGroupsPerUnit = 8;  // of a split kernel: a few times what runs at once
 constexpr int kAlignment = 16;
 
-Range range_of_groups(int64_t groups, int group) {
+Range range_of_groups(int64_t groups, const RenderedKernel& rendered) {
   Range range;
-  range.group[0] = size_t(group);
+  range.group[0] = size_t(rendered.group_size);
+  range.local_bytes = size_t(rendered.local_bytes);
   range.groups[0] = size_t(groups);
   return range;
 }
@@ -62,14 +63,19 @@ std::unique_ptr<GeneratedKernel::Variant> GeneratedKernel::compile(const Promise
   options.alignment = p.aligned ? kAlignment : 1;
   options.narrow_index = p.narrow;
   options.split = p.split;
-  options.max_group_size =
-      int(std::bit_floor(uint64_t(std::min(kLargestGroup, session_.device().largest_group))));
+  const auto at_most = [&](int64_t size) {
+    return int(std::bit_floor(uint64_t(std::min(size, session_.device().largest_group))));
+  };
+  options.max_group_size = at_most(kLargestGroup);
+  options.max_row_group = at_most(kLargestRowGroup);
+  options.local_bytes = session_.device().row_bytes;
   auto made = std::make_unique<Variant>();
   // A kernel that needs many registers may fit fewer work items than the device.
-  for (;; options.max_group_size /= 2) {
+  for (;; options.max_group_size /= 2, options.max_row_group = options.max_group_size) {
     made->rendered = render(ir_, *session_.device().dialect, options);
     const RenderedKernel& rendered = made->rendered;
     made->kernel = session_.build(ir_.name, rendered.source, rendered.entry);
+    if (rendered.local_bytes > 0) made->kernel->allow_local_bytes(rendered.local_bytes);
     if (p.split) {
       made->fold = session_.build(ir_.name, rendered.source, rendered.fold_entry);
     }
@@ -106,7 +112,7 @@ void GeneratedKernel::launch(std::span<const BufferRef> operands, int64_t extent
       arguments.add(scratch);
       arguments.add(splits);
     }
-    kernel.launch(stream, range_of_groups(groups, rendered.group_size), arguments);
+    kernel.launch(stream, range_of_groups(groups, rendered), arguments);
   };
   run(*v.kernel, rendered.group_count(ir_, extent0, splits));
   if (v.fold) run(*v.fold, rendered.fold_group_count(ir_, extent0));

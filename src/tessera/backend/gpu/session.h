@@ -27,6 +27,7 @@ Operand operand(BufferRef buffer, const OperandView& view);
 struct Range {
   size_t group[3] = {1, 1, 1};
   size_t groups[3] = {1, 1, 1};
+  size_t local_bytes = 0;  // of a group, beside what the kernel declares itself
 };
 
 // The values a kernel is launched with, in the order of its parameters.
@@ -62,6 +63,9 @@ class Kernel {
 
   virtual int64_t largest_group() const = 0;
 
+  // Lets launches ask for so many local_bytes.
+  virtual void allow_local_bytes(int64_t bytes) = 0;
+
   // Queues the kernel; nothing happens where there are no groups.
   virtual void launch(Stream stream, const Range& range, const Arguments& arguments) const = 0;
 
@@ -80,12 +84,16 @@ struct IndexCheck {
   std::string op, what, range;  // "gather", "an index is", "[0, 5)"
 };
 
+// Local memory that generated kernels may declare beside a row: a fold of each lane's values.
+constexpr int64_t kFoldBytes = 8 << 10;
+
 struct DeviceTraits {
   std::string name;  // "opencl:0"
   const Dialect* dialect = nullptr;
   bool has_addresses = false;  // handles are addresses that the host may add to
   int64_t compute_units = 0;
   int64_t local_bytes = 0;  // shared by a group
+  int64_t row_bytes = 0;    // that a generated kernel may take for a row
   int64_t largest_group = 0;
 };
 

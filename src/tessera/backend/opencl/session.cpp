@@ -19,6 +19,12 @@ void clear_flag(QueueId queue, const gpu::IndexCheck& check) {
                  "clearing a flag");
 }
 
+// A row in local memory must pay on any device: so much every GPU has.
+int64_t row_bytes_of(const DeviceInfo& info) {
+  constexpr int64_t kMost = 48 << 10;
+  return std::max<int64_t>(0, std::min(info.local_bytes, kMost) - gpu::kFoldBytes);
+}
+
 ContextId make_context(DeviceId device) {
   Status status = kSuccess;
   const ContextId context = api().create_context(nullptr, 1, &device, nullptr, nullptr, &status);
@@ -30,8 +36,8 @@ ContextId make_context(DeviceId device) {
 
 Session::Session(const DeviceInfo& info, std::string name)
     : info_(info),
-      device_{std::move(name),    &opencl_dialect(), false,
-              info.compute_units, info.local_bytes,  info.largest_group},
+      device_{std::move(name),    &opencl_dialect(), false, info.compute_units, info.local_bytes,
+              row_bytes_of(info), info.largest_group},
       context_(make_context(info.id)),
       programs_(context_, info, device_.name) {}
 

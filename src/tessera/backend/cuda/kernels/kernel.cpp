@@ -54,6 +54,12 @@ int64_t Kernel::largest_group() const {
   return size;
 }
 
+void Kernel::allow_local_bytes(int64_t bytes) {
+  session_.enter();
+  expect_success(driver().function_set_attribute(id_, kFunctionDynamicShared, int(bytes)),
+                 "asking for shared memory");
+}
+
 void Kernel::launch(Stream stream, const gpu::Range& range, const gpu::Arguments& arguments) const {
   for (int i = 0; i < 3; ++i) {
     if (range.group[i] * range.groups[i] == 0) return;
@@ -66,7 +72,8 @@ void Kernel::launch(Stream stream, const gpu::Range& range, const gpu::Arguments
   const auto size = [](size_t x) { return unsigned(x); };
   const Result result =
       driver().launch(id_, size(range.groups[0]), size(range.groups[1]), size(range.groups[2]),
-                      size(range.group[0]), size(range.group[1]), size(range.group[2]), 0,
+                      size(range.group[0]), size(range.group[1]), size(range.group[2]),
+                      size(range.local_bytes),
                       session_.stream(stream), values.data(), nullptr);
   session_.launched(result, op_, stream);
 }

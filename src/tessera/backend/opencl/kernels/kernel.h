@@ -14,6 +14,7 @@ class Kernel : public gpu::Kernel {
   Kernel(Session& session, std::string op, const std::string& source, const std::string& entry);
 
   int64_t largest_group() const override;
+  void allow_local_bytes(int64_t) override {}  // kernels declare theirs
   void launch(Stream stream, const gpu::Range& range,
               const gpu::Arguments& arguments) const override;
 
