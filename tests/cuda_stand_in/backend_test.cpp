@@ -363,12 +363,12 @@ TEST(CudaNorms, AreDividedByTheirLength) {
     const cuda::NormPlan p = cuda::plan_norm(columns, dtype);
     return std::tuple(p.held, p.team, p.vector, p.vectors);
   };
-  EXPECT_EQ(plan(768, DType::bf16), std::tuple(true, 32, 8, 3));
-  EXPECT_EQ(plan(768, DType::f32), std::tuple(true, 32, 4, 6));
-  EXPECT_EQ(plan(1024, DType::bf16), std::tuple(true, 32, 8, 4));
-  EXPECT_EQ(plan(4096, DType::bf16), std::tuple(true, 256, 8, 2));
-  EXPECT_EQ(plan(96, DType::f32), std::tuple(true, 32, 1, 3));
-  EXPECT_FALSE(std::get<0>(plan(33, DType::f32)));
+  EXPECT_EQ(plan(768, DType::bf16), std::tuple(true, 96, 8, 1));
+  EXPECT_EQ(plan(768, DType::f32), std::tuple(true, 192, 4, 1));
+  EXPECT_EQ(plan(1024, DType::bf16), std::tuple(true, 128, 8, 1));
+  EXPECT_EQ(plan(8192, DType::bf16), std::tuple(true, 512, 8, 2));
+  EXPECT_EQ(plan(96, DType::f32), std::tuple(true, 32, 4, 1));
+  EXPECT_EQ(plan(33, DType::f32), std::tuple(true, 64, 1, 1));
   EXPECT_FALSE(std::get<0>(plan(50257, DType::bf16)));
   KernelCall call;
   call.kernel = "layer_norm_backward";

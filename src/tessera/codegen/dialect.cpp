@@ -79,7 +79,7 @@ const Dialect& cuda_dialect() {
       .shuffle_first = "__shfl_sync($mask, $value, 0, $width)",
       .words =
           "#define KERNEL extern \"C\" __global__ void\n"
-          "#define KERNEL_OF(size) extern \"C\" __global__ void __launch_bounds__(size)\n"
+          "#define KERNEL_OF(...) extern \"C\" __global__ void __launch_bounds__(__VA_ARGS__)\n"
           "#define DEVICE static __device__ inline\n"
           "#define GLOBAL\n#define SHARED __shared__\n#define SHARED_PTR\n"
           "#define BARRIER __syncthreads()\n"

@@ -58,6 +58,9 @@ template <class T> static T __shfl_down_sync(unsigned, T value, unsigned step, u
   const unsigned lane = threadIdx.x, from = lane + step;
   return hand(value, from / width == lane / width ? from : lane);
 }
+template <class T> static T __shfl_xor_sync(unsigned, T value, unsigned step, unsigned) {
+  return hand(value, threadIdx.x ^ step);
+}
 template <class T> static T __shfl_sync(unsigned, T value, unsigned from, unsigned width) {
   return hand(value, threadIdx.x / width * width + from);
 }

@@ -2,11 +2,11 @@
 //
 //   dx = rstd · (h − Σh/C − n · Σ(h·n)/C),  dgamma = Σ_rows g·n,  dbeta = Σ_rows g.
 //
-// A team of lanes takes row after row and keeps it in registers, so that x and g are read once and
-// dx is written once. What its rows add to dgamma and dbeta stays in registers too; at the end each
-// group leaves one partial sum per column, and a second kernel adds up the groups' in their order.
-// Rows too long for registers are read twice, and their columns are summed by a kernel of their
-// own.
+// A team of lanes, few elements each, takes row after row and keeps it in registers, so that x and
+// g are read once and dx is written once. What its rows add to dgamma and dbeta stays there too; at
+// the end each group leaves one partial sum per column, and a second kernel adds up the groups' in
+// their order. Rows too long for registers are read twice, and their columns are summed by a kernel
+// of their own.
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 
 #include <algorithm>
@@ -22,9 +22,8 @@ constexpr std::string_view kSums = R"(
 // The sum over the team, in every lane of it.
 DEVICE $T team_sum($T value, $T* room) {
   for (i32 step = WARP / 2; step > 0; step /= 2) {
-    value += __shfl_down_sync(0xffffffffu, value, step, WARP);
+    value += __shfl_xor_sync(0xffffffffu, value, step, WARP);
   }
-  value = __shfl_sync(0xffffffffu, value, 0, WARP);
 #if $team > WARP
   BARRIER;  // room may still be read
   if (LANE % WARP == 0) room[LANE / WARP] = value;
@@ -38,63 +37,87 @@ DEVICE $T team_sum($T value, $T* room) {
 
 constexpr std::string_view kHeld = R"(
 #define COLUMNS $columns
+#define PARTS (COLUMNS / $vector)
 #define TEAMS ($lanes / $team)
+#define WARPS ($team / WARP)
 struct alignas($vector * sizeof($S)) Part { $S v[$vector]; };
 
 KERNEL_OF($lanes)
 tessera_layer_norm_backward(const $S* g, const $S* x, const $S* gamma, const $T* mean,
                             const $T* rstd, $S* dx, $T* partial, i64 rows) {
-  SHARED $T room[$team / WARP];
+  SHARED $T room[2][2][$lanes / WARP];  // used in turns, so that one barrier a row is enough
   const i32 lane = LANE % $team, team = LANE / $team;
-  const auto* gamma_parts = reinterpret_cast<const Part*>(gamma);
-  $T scale[$vectors][$vector], to_gamma[$vectors][$vector], to_beta[$vectors][$vector];
+  Part scale[$vectors];
+  $T to_gamma[$vectors][$vector], to_beta[$vectors][$vector];
 #pragma unroll
   for (i32 e = 0; e < $vectors; ++e) {
-    const Part part = gamma_parts[lane + e * $team];
+    if (lane + e * $team < PARTS) scale[e] = ((const Part*)gamma)[lane + e * $team];
 #pragma unroll
     for (i32 i = 0; i < $vector; ++i) {
-      scale[e][i] = LOAD(part.v[i]);
       to_gamma[e][i] = 0;
       to_beta[e][i] = 0;
     }
   }
-  for (i64 row = (i64)GROUP * TEAMS + team; row < rows; row += (i64)gridDim.x * TEAMS) {
-    const auto* g_parts = reinterpret_cast<const Part*>(g + row * COLUMNS);
-    const auto* x_parts = reinterpret_cast<const Part*>(x + row * COLUMNS);
+  i32 turn = 0;
+  for (i64 first = (i64)GROUP * TEAMS; first < rows; first += (i64)gridDim.x * TEAMS, turn ^= 1) {
+    // A team without a row goes along, because all meet at the barrier.
+    const bool is_mine = first + team < rows;
+    const i64 row = is_mine ? first + team : rows - 1;
     const $T center = mean[row], factor = rstd[row];
     Part gs[$vectors], xs[$vectors];
 #pragma unroll
     for (i32 e = 0; e < $vectors; ++e) {
-      gs[e] = g_parts[lane + e * $team];
-      xs[e] = x_parts[lane + e * $team];
+      if (lane + e * $team >= PARTS) continue;
+      gs[e] = ((const Part*)g)[row * PARTS + lane + e * $team];
+      xs[e] = ((const Part*)x)[row * PARTS + lane + e * $team];
     }
     $T along = 0, across = 0;
 #pragma unroll
     for (i32 e = 0; e < $vectors; ++e) {
+      if (lane + e * $team >= PARTS) continue;
 #pragma unroll
       for (i32 i = 0; i < $vector; ++i) {
-        const $T slope = LOAD(gs[e].v[i]), n = (LOAD(xs[e].v[i]) - center) * factor;
-        const $T h = slope * scale[e][i];
+        const $T slope = is_mine ? LOAD(gs[e].v[i]) : 0;
+        const $T n = (LOAD(xs[e].v[i]) - center) * factor, h = slope * LOAD(scale[e].v[i]);
         along += h;
         across += h * n;
         to_gamma[e][i] += slope * n;
         to_beta[e][i] += slope;
       }
     }
-    along = team_sum(along, room) / COLUMNS;
-    across = team_sum(across, room) / COLUMNS;
-    if (dx == nullptr) continue;
-    auto* dx_parts = reinterpret_cast<Part*>(dx + row * COLUMNS);
+#pragma unroll
+    for (i32 step = WARP / 2; step > 0; step /= 2) {
+      along += __shfl_xor_sync(0xffffffffu, along, step, WARP);
+      across += __shfl_xor_sync(0xffffffffu, across, step, WARP);
+    }
+#if WARPS > 1
+    if (LANE % WARP == 0) {
+      room[turn][0][LANE / WARP] = along;
+      room[turn][1][LANE / WARP] = across;
+    }
+    BARRIER;
+    along = across = 0;
+#pragma unroll
+    for (i32 i = 0; i < WARPS; ++i) {
+      along += room[turn][0][team * WARPS + i];
+      across += room[turn][1][team * WARPS + i];
+    }
+#endif
+    if (dx == nullptr || !is_mine) continue;
+    along /= COLUMNS;
+    across /= COLUMNS;
 #pragma unroll
     for (i32 e = 0; e < $vectors; ++e) {
+      if (lane + e * $team >= PARTS) continue;
       Part part;
 #pragma unroll
       for (i32 i = 0; i < $vector; ++i) {
         const $T n = (LOAD(xs[e].v[i]) - center) * factor;
-        const $T value = factor * (LOAD(gs[e].v[i]) * scale[e][i] - along - n * across);
+        const $T h = LOAD(gs[e].v[i]) * LOAD(scale[e].v[i]);
+        const $T value = factor * (h - along - n * across);
         part.v[i] = STORE(value);
       }
-      dx_parts[lane + e * $team] = part;
+      ((Part*)dx)[row * PARTS + lane + e * $team] = part;
     }
   }
   partial += (i64)GROUP * 2 * COLUMNS;
@@ -103,21 +126,22 @@ tessera_layer_norm_backward(const $S* g, const $S* x, const $S* gamma, const $T*
 #else
   $T* const sums = partial;
 #endif
-  for (i32 turn = 0; turn < TEAMS; ++turn) {
-    if (turn == team) {
+  for (i32 at = 0; at < TEAMS; ++at) {
+    BARRIER;
+    if (at != team) continue;
 #pragma unroll
-      for (i32 e = 0; e < $vectors; ++e) {
+    for (i32 e = 0; e < $vectors; ++e) {
+      if (lane + e * $team >= PARTS) continue;
 #pragma unroll
-        for (i32 i = 0; i < $vector; ++i) {
-          const i32 column = (lane + e * $team) * $vector + i;
-          sums[column] = (turn == 0 ? 0 : sums[column]) + to_gamma[e][i];
-          sums[COLUMNS + column] = (turn == 0 ? 0 : sums[COLUMNS + column]) + to_beta[e][i];
-        }
+      for (i32 i = 0; i < $vector; ++i) {
+        const i32 column = (lane + e * $team) * $vector + i;
+        sums[column] = (at == 0 ? 0 : sums[column]) + to_gamma[e][i];
+        sums[COLUMNS + column] = (at == 0 ? 0 : sums[COLUMNS + column]) + to_beta[e][i];
       }
     }
-    BARRIER;
   }
 #if TEAMS > 1
+  BARRIER;
   for (i32 i = LANE; i < 2 * COLUMNS; i += $lanes) partial[i] = sums[i];
 #endif
 }
@@ -196,8 +220,8 @@ tessera_layer_norm_fold(const $T* partial, $S* dgamma, $S* dbeta, i64 columns, i
 }
 )";
 
-constexpr int kWarp = 32, kLanes = 256, kSlices = 8;
-constexpr int64_t kGroupsPerUnit = 4;
+constexpr int kWarp = 32, kLanes = 384, kMostLanes = 512, kSlices = 32;
+constexpr int64_t kGroupsPerUnit = 2;  // each leaves partial sums: few, but enough to hide waits
 
 class LayerNormBackward : public gpu::GpuExecutable {
  public:
@@ -270,15 +294,16 @@ class LayerNormBackward : public gpu::GpuExecutable {
 
 }  // namespace
 
-// The widest access that divides the row among the team, with few enough elements for registers.
+// The widest access that divides the row, and few elements a lane: their sums need registers.
 NormPlan plan_norm(int64_t columns, DType dtype) {
-  const int64_t most = dtype == DType::f64 ? 8 : 32;  // elements of a lane
-  for (const int team : {kWarp, kLanes}) {
-    for (int vector = 16 / size_of(dtype); vector >= 1; vector /= 2) {
-      const int64_t step = int64_t(team) * vector;
-      if (columns % step != 0 || columns / team > most) continue;
-      return {team, kLanes, vector, int(columns / step), true};
-    }
+  const int64_t most = dtype == DType::f64 ? 4 : 16;  // elements of a lane
+  for (int vector = 16 / size_of(dtype); vector >= 1; vector /= 2) {
+    if (columns % vector != 0) continue;
+    const int64_t parts = columns / vector, vectors = (parts + kMostLanes - 1) / kMostLanes;
+    if (vectors * vector > most) break;
+    const int64_t lanes = (parts + vectors - 1) / vectors;
+    const int team = int((lanes + kWarp - 1) / kWarp * kWarp);
+    return {team, team * std::max(1, kLanes / team), vector, int(vectors), true};
   }
   return {kLanes, kLanes, 1, 1, false};
 }

@@ -7,7 +7,7 @@ namespace tessera::cuda {
 
 // How a row is divided; see layer_norm_backward.cpp.
 struct NormPlan {
-  int team = 0;      // lanes that share a row: a warp, or the whole group
+  int team = 0;      // lanes that share a row: whole warps
   int lanes = 0;     // of a group
   int vector = 1;    // neighbouring elements that a lane reads at once
   int vectors = 0;   // that a lane has of each row
