@@ -16,6 +16,7 @@ class Collector : public gpu::Session {
  public:
   struct Nothing : gpu::Kernel {
     int64_t largest_group() const override { return 1024; }
+    int64_t groups_at_once(int64_t) const override { return 2; }
     void allow_local_bytes(int64_t) override {}
     void launch(Stream, const gpu::Range&, const gpu::Arguments&) const override {}
   };

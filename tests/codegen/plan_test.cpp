@@ -81,7 +81,7 @@ TEST(Plan, HoldsLongRowsByManyLanesOrInLocalMemory) {
                      {.max_row_group = 1024, .local_bytes = 200 << 10, .alignment = 16});
   };
   const Plan held = plan_of(DType::f32, 16384);
-  EXPECT_EQ((RowPlan{held.group_size, held.parts, held.chunks}), (RowPlan{1024, 1024, 4}));
+  EXPECT_EQ((RowPlan{held.group_size, held.parts, held.chunks}), (RowPlan{512, 512, 8}));
   EXPECT_EQ(held.row_bytes, 0);
   const Plan even = plan_of(DType::f32, 32768);
   EXPECT_EQ((RowPlan{even.group_size, even.parts, even.chunks}), (RowPlan{1024, 1024, 0}));

@@ -1,5 +1,7 @@
 #include "tessera/codegen/body.h"
 
+#include <algorithm>
+
 namespace tessera {
 
 std::string BodyWriter::operand_name(int i) const {
@@ -139,19 +141,47 @@ std::string BodyWriter::shift(const std::string& indent) {
              ";\n", indent, "const idx last = (cols + shift - 1) / ", plan_.width, ";\n");
 }
 
-bool BodyWriter::is_rounded(int i) const {
-  bool used = false;
-  for (const IrInst& user : ir_.insts) {
-    for (const int arg : user.args) {
-      if (arg != i) continue;
-      used = true;
-      const bool rounds =
-          (user.kind == IrKind::cast && is_half(user.round_to)) ||
-          (user.kind == IrKind::store && is_half(ir_.operands[size_t(user.operand)].dtype));
-      if (!rounds) return false;
+std::vector<bool> BodyWriter::needs_exactness(const KernelIR& ir) {
+  std::vector<bool> exact(ir.insts.size(), false);
+  for (size_t i = ir.insts.size(); i-- > 0;) {
+    const IrInst& it = ir.insts[i];
+    const bool stores = it.kind == IrKind::store && !is_half(ir.operands[size_t(it.operand)].dtype);
+    for (const int arg : it.args) {
+      if (arg < 0) continue;
+      // What is no float was decided by its arguments.
+      const bool decides = it.kind != IrKind::store && !is_float(it.dtype);
+      if (stores || exact[i] || decides) exact[size_t(arg)] = true;
     }
   }
-  return used;
+  return exact;
+}
+
+int BodyWriter::row_divisor(int i) const {
+  const IrInst& it = inst(i);
+  const bool divides = it.kind == IrKind::scalar && it.op == ScalarOp::div &&
+                       it.level == IrLevel::elem && it.dtype == DType::f32;
+  return divides && inst(it.args[1]).level == IrLevel::row ? it.args[1] : -1;
+}
+
+std::string BodyWriter::divisors(const Phase& phase, const std::string& indent) {
+  std::string text;
+  for (const int i : phase.elems) {
+    const int divisor = row_divisor(i);
+    if (divisor < 0 || !exact_[size_t(i)]) continue;
+    if (std::find(divisors_.begin(), divisors_.end(), divisor) != divisors_.end()) continue;
+    divisors_.push_back(divisor);
+    text += cat(indent, "const f32 divisor_", divisor, " = t_divisor(", reg(divisor), ");\n");
+  }
+  return text;
+}
+
+std::string BodyWriter::quotient(int i) const {
+  const std::string a = reg(inst(i).args[0]), b = reg(inst(i).args[1]);
+  if (!exact_[size_t(i)]) return cat("t_near_quotient(", a, ", ", b, ")");
+  if (const int row = row_divisor(i); row >= 0) {
+    return cat("t_quotient(", a, ", ", b, ", divisor_", row, ")");
+  }
+  return cat(a, " / ", b);
 }
 
 std::string BodyWriter::kept_place(int i, int width) const {
@@ -203,8 +233,9 @@ std::string BodyWriter::value(int i) {
     case IrKind::cast: return cast_expression(inst(it.args[0]).dtype, it.round_to, reg(it.args[0]));
     case IrKind::scalar: {
       const auto operand = [&](int k) { return it.args[k] < 0 ? "" : reg(it.args[k]); };
-      if (it.op == ScalarOp::div && it.dtype == DType::f32 && is_rounded(i)) {
-        return cat("t_near_quotient(", operand(0), ", ", operand(1), ")");
+      if (it.op == ScalarOp::div && it.dtype == DType::f32) return quotient(i);
+      if (it.op == ScalarOp::exp && it.dtype == DType::f32 && !exact_[size_t(i)]) {
+        return cat("t_near_exp(", operand(0), ")");
       }
       return scalar_expression(it.op, inst(it.args[0]).dtype, operand(0), operand(1), operand(2));
     }

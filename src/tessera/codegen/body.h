@@ -16,7 +16,12 @@ namespace tessera {
 class BodyWriter {
  public:
   BodyWriter(const KernelIR& ir, const Dialect& dialect, const Plan& plan)
-      : ir_(ir), dialect_(dialect), plan_(plan), addressing_(ir), folds_(ir, dialect, plan) {}
+      : ir_(ir),
+        dialect_(dialect),
+        plan_(plan),
+        addressing_(ir),
+        folds_(ir, dialect, plan),
+        exact_(needs_exactness(ir)) {}
 
   Addressing& addressing() { return addressing_; }
   const FoldWriter& folds() const { return folds_; }
@@ -24,6 +29,9 @@ class BodyWriter {
   // Row-level instructions, and the row-level stores.
   std::string rows(const std::vector<int>& insts, const std::string& indent);
   std::string row_stores(const std::string& indent);
+
+  // What the phase's quotients need of each row-level divisor that no earlier phase divided by.
+  std::string divisors(const Phase& phase, const std::string& indent);
 
   // What one loop does at the linear index `variable` and the width - 1 points behind it. `guard`
   // is the condition of its stores; empty: always.
@@ -63,13 +71,19 @@ class BodyWriter {
   std::string keep(int i, int width, const std::string& indent) const;
   std::string row_access(int i, int width) const;  // `width` neighbours in local memory
   DType stored_type(int i) const { return ir_.operands[size_t(inst(i).operand)].dtype; }
-  bool is_rounded(int i) const;  // to a half, wherever it goes
+  // Per instruction: not everything that it leads to is rounded to a half.
+  static std::vector<bool> needs_exactness(const KernelIR& ir);
+  // The row-level register that an elem-level quotient divides by; -1: it is none such.
+  int row_divisor(int i) const;
+  std::string quotient(int i) const;
 
   const KernelIR& ir_;
   const Dialect& dialect_;
   const Plan& plan_;
   Addressing addressing_;
   FoldWriter folds_;
+  std::vector<bool> exact_;
+  std::vector<int> divisors_;  // those declared so far
 };
 
 }  // namespace tessera

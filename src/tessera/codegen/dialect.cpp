@@ -28,6 +28,23 @@ constexpr NativeHelper kCudaNatives[] = {
      "$fn f32 t_near_quotient(f32 a, f32 b) {\n"
      "  f32 c;\n  asm(\"div.full.f32 %0, %1, %2;\" : \"=f\"(c) : \"f\"(a), \"f\"(b));\n"
      "  return c;\n}\n"},
+    {"t_near_exp(", "defined(__CUDA_ARCH__)",
+     "$fn f32 t_near_exp(f32 a) {\n"
+     "  f32 c;\n  asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(c) : \"f\"(a * 1.4426950409f));\n"
+     "  return c;\n}\n"},
+    // Corrected by what a first guess leaves over; out of the ordinary range, within 2 ulps.
+    {"t_divisor(", "defined(__CUDA_ARCH__)",
+     "$fn f32 t_divisor(f32 b) {\n"
+     "  return fabsf(b) > 1e-36f && fabsf(b) < 1e36f ? 1 / b : __uint_as_float(0x7fc00000u);\n"
+     "}\n"},
+    {"t_quotient(", "defined(__CUDA_ARCH__)",
+     "$fn f32 t_quotient(f32 a, f32 b, f32 divisor) {\n"
+     "  f32 c = a * divisor;\n"
+     "  if (fabsf(c) < 1e38f) {\n"
+     "    c = fmaf(fmaf(-c, b, a), divisor, c);\n"
+     "  } else {\n"
+     "    asm volatile(\"div.full.f32 %0, %1, %2;\" : \"=f\"(c) : \"f\"(a), \"f\"(b));\n"
+     "  }\n  return c;\n}\n"},
     // Within 1 ulp.
     {"t_inverse_f32(", "defined(__CUDA_ARCH__)",
      "$fn f32 t_inverse_f32(f32 a) {\n"

@@ -25,8 +25,8 @@ struct Dialect {
   std::string_view double_from_bits;  // t_double(u64)
   std::string_view vector;            // the type $name of $width elements $type, $bytes aligned
   std::string_view function;          // qualifiers of helper functions
-  // Qualifiers of the entry. $group stands for the group size, $bounds for it and, where a large
-  // group is to have all registers, a 1: else compilers save them for a second one.
+  // Qualifiers of the entry. $group stands for the group size, $bounds for it and, where large
+  // groups are to have many registers, how many groups share a unit's: else compilers save them.
   std::string_view kernel;
   std::string_view global;  // qualifier of pointers to device memory
   std::string_view local;   // qualifier of arrays shared by a group

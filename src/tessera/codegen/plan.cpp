@@ -17,7 +17,7 @@ constexpr int kKeptBytes = 256;    // that a lane keeps in all: 64 registers
 constexpr int kTeam = 32;          // lanes that take a short row
 constexpr int kColumns = 32;       // rows side by side that fill whole cache lines
 constexpr int kPerPart = 8;        // inner points below which another part does not pay
-constexpr int kKeptByMany = 16;    // values of one register where many lanes share the registers
+constexpr int kManyLanes = 512;  // up to here registers hold as much a lane, twice on a GPU's unit
 
 class Planner {
  public:
@@ -128,8 +128,10 @@ class Planner {
     }
     int64_t wanted = int64_t(std::bit_ceil(uint64_t(chunks + 1) / 2));
     int64_t most = largest;
-    if (chunks * plan_.width > int64_t{largest} * kMaxKept) {
-      most = std::max(most, int64_t{options_.max_row_group});
+    const int64_t points = chunks * plan_.width;
+    if (points > int64_t{largest} * kMaxKept) {
+      const int64_t many = std::min(kManyLanes, options_.max_row_group);
+      most = std::max<int64_t>(most, points <= many * kMaxKept ? many : options_.max_row_group);
     }
     plan_.group_size = plan_.parts = int(std::min(most, wanted));
   }
@@ -221,8 +223,7 @@ class Planner {
     if (plan_.phases.size() < 3 || ir_.inner == 0 || options_.split) return;
     const int64_t step = int64_t{plan_.parts} * plan_.width;
     const int64_t chunks = (ir_.inner_count() + step - 1) / step;
-    const bool are_many = plan_.parts > options_.max_group_size;
-    if (plan_.shifted >= 0 || chunks * plan_.width > (are_many ? kKeptByMany : kMaxKept)) return;
+    if (plan_.shifted >= 0 || chunks * plan_.width > kMaxKept || plan_.parts > kManyLanes) return;
     std::vector<Phase> phases = plan_.phases;
     keep_values(ir_, phases);
     int64_t bytes = 0;
@@ -231,7 +232,7 @@ class Planner {
         bytes += std::max(4, size_of(ir_.insts[size_t(i)].dtype)) * chunks * plan_.width;
       }
     }
-    if (bytes == 0 || bytes > (are_many ? kKeptBytes / 2 : kKeptBytes)) return;
+    if (bytes == 0 || bytes > kKeptBytes) return;
     plan_.phases = std::move(phases);
     plan_.chunks = int(chunks);
   }

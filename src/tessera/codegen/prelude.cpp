@@ -230,6 +230,11 @@ std::vector<Part> parts_of(const Dialect& dialect) {
       {"t_uniform(", std::string(kUniform)},
       // For what is rounded to a half afterwards.
       {"t_near_quotient(", "$fn f32 t_near_quotient(f32 a, f32 b) {\n  return a / b;\n}\n"},
+      {"t_near_exp(", "$fn f32 t_near_exp(f32 a) {\n  return exp(a);\n}\n"},
+      // Where many quotients have one divisor: what is computed of it once, and a quotient.
+      {"t_divisor(", "$fn f32 t_divisor(f32 b) {\n  return b;\n}\n"},
+      {"t_quotient(",
+       "$fn f32 t_quotient(f32 a, f32 b, f32 divisor) {\n  return a / divisor;\n}\n"},
   };
   add_vectors(parts, dialect);
   add_typed_parts(parts);

@@ -79,7 +79,8 @@ class Renderer {
     const std::vector<Phase>& phases = plan_.phases;
     std::string body = body_.kept_arrays(indent);
     for (size_t i = 0; i + 1 < phases.size(); ++i) {
-      body += body_.rows(phases[i].rows, indent) + loop(phases[i]);
+      body += body_.rows(phases[i].rows, indent) + body_.divisors(phases[i], indent);
+      body += loop(phases[i]);
     }
     const std::string place = is_single_row() ? "split" : "split * rows + row";
     if (options_.split) {
@@ -109,13 +110,14 @@ class Renderer {
 
  private:
   inline static const std::string kRowIndent = "    ";
-  static constexpr int kFewLanes = 256;
+  static constexpr int kFewLanes = 256, kLargeGroup = 1024;
 
   std::string signature(const std::string& title, const std::string& entry) const {
     const std::string group = cat(plan_.group_size);
-    const bool is_alone = plan_.group_size > kFewLanes &&
+    const bool is_alone = plan_.group_size > kFewLanes && plan_.group_size <= kLargeGroup &&
                           (plan_.row_bytes == 0 || 2 * plan_.row_bytes > options_.local_bytes);
-    const std::string bounds = group + (is_alone ? ", 1" : "");
+    const std::string bounds =
+        group + (is_alone ? cat(", ", kLargeGroup / plan_.group_size) : std::string());
     const std::string kernel =
         replace_all(replace_all(dialect_.kernel, "$group", group), "$bounds", bounds);
     std::string text = cat(title, "\n", kernel, " ", entry, "(\n");

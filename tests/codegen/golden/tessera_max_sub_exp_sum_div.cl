@@ -20,6 +20,9 @@ static inline u16 t_f32_to_bf16(f32 f) {
 static inline f32 t_near_quotient(f32 a, f32 b) {
   return a / b;
 }
+static inline f32 t_near_exp(f32 a) {
+  return exp(a);
+}
 typedef struct {
   u16 v[4];
 } __attribute__((aligned(8))) u16x4;
@@ -83,7 +86,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_max_sub_e
         for (i32 v = 0; v < 4; ++v) {
           const f32 load_0 = kept_load_0[v];
           const f32 sub_2 = load_0 - max_1;
-          const f32 exp_3 = exp(sub_2);
+          const f32 exp_3 = t_near_exp(sub_2);
           kept_exp_3[v] = exp_3;
           sum_4 = sum_4 + exp_3;
         }

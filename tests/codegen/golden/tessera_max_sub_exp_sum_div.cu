@@ -37,6 +37,17 @@ static __device__ inline f32 t_near_quotient(f32 a, f32 b) {
   return a / b;
 }
 #endif
+#if defined(__CUDA_ARCH__)
+static __device__ inline f32 t_near_exp(f32 a) {
+  f32 c;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(c) : "f"(a * 1.4426950409f));
+  return c;
+}
+#else
+static __device__ inline f32 t_near_exp(f32 a) {
+  return exp(a);
+}
+#endif
 struct alignas(8) u16x4 {
   u16 v[4];
 };
@@ -96,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(256) tessera_max_sub_exp_sum_div(
         for (i32 v = 0; v < 4; ++v) {
           const f32 load_0 = kept_load_0[v];
           const f32 sub_2 = load_0 - max_1;
-          const f32 exp_3 = exp(sub_2);
+          const f32 exp_3 = t_near_exp(sub_2);
           kept_exp_3[v] = exp_3;
           sum_4 = sum_4 + exp_3;
         }

@@ -412,6 +412,10 @@ int cuFuncGetAttribute(int* value, int, Function*) {
   *value = 1024;
   return kSuccess;
 }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* count, Function*, int lanes, size_t) {
+  *count = 2048 / lanes;
+  return kSuccess;
+}
 int cuFuncSetAttribute(Function* function, int attribute, int value) {
   if (attribute != 8 || value > kMostShared) return kInvalid;
   function->shared_bytes = unsigned(value);

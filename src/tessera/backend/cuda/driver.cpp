@@ -56,6 +56,7 @@ DriverLibrary open_driver(const char* name) {
   find(d.module_function, "cuModuleGetFunction");
   find(d.function_attribute, "cuFuncGetAttribute");
   find(d.function_set_attribute, "cuFuncSetAttribute");
+  find(d.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   find(d.launch, "cuLaunchKernel");
   find(d.graph_instantiate, "cuGraphInstantiateWithFlags");
   find(d.graph_launch, "cuGraphLaunch");

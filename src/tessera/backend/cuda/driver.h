@@ -99,6 +99,7 @@ struct Driver {
   Result (*module_function)(FunctionId*, ModuleId, const char*);
   Result (*function_attribute)(int*, int, FunctionId);
   Result (*function_set_attribute)(FunctionId, int, int);
+  Result (*occupancy)(int*, FunctionId, int group, size_t shared);
   Result (*launch)(FunctionId, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    StreamId, void**, void**);
   Result (*graph_instantiate)(GraphExecId*, GraphId, unsigned long long);

@@ -63,6 +63,9 @@ class Kernel {
 
   virtual int64_t largest_group() const = 0;
 
+  // How many groups of so many work items a compute unit has room for at once.
+  virtual int64_t groups_at_once(int64_t group) const = 0;
+
   // Lets launches ask for so many local_bytes.
   virtual void allow_local_bytes(int64_t bytes) = 0;
 

@@ -1,5 +1,7 @@
 #include "tessera/backend/cuda/kernels/kernel.h"
 
+#include <algorithm>
+
 #include "tessera/backend/gpu/named_kernel.h"
 
 namespace tessera::cuda {
@@ -52,6 +54,13 @@ int64_t Kernel::largest_group() const {
   expect_success(driver().function_attribute(&size, kFunctionLargestGroup, id_),
                  "asking for a group size");
   return size;
+}
+
+int64_t Kernel::groups_at_once(int64_t group) const {
+  int count = 0;
+  session_.enter();
+  expect_success(driver().occupancy(&count, id_, int(group), 0), "asking for an occupancy");
+  return std::max(count, 1);
 }
 
 void Kernel::allow_local_bytes(int64_t bytes) {

@@ -221,7 +221,6 @@ tessera_layer_norm_fold(const $T* partial, $S* dgamma, $S* dbeta, i64 columns, i
 )";
 
 constexpr int kWarp = 32, kLanes = 384, kMostLanes = 512, kSlices = 32;
-constexpr int64_t kGroupsPerUnit = 2;  // each leaves partial sums: few, but enough to hide waits
 
 class LayerNormBackward : public gpu::GpuExecutable {
  public:
@@ -236,6 +235,8 @@ class LayerNormBackward : public gpu::GpuExecutable {
                               {"$vector", cat(plan_.vector)},
                               {"$slices", cat(kSlices)}});
     rows_ = session.build(call.kernel, source, "tessera_layer_norm_backward");
+    // Each group leaves partial sums: as few as keep the device busy.
+    most_groups_ = rows_->groups_at_once(plan_.lanes) * session.device().compute_units;
     if (!plan_.held) columns_ = session.build(call.kernel, source, "tessera_layer_norm_columns");
     fold_ = session.build(call.kernel, source, "tessera_layer_norm_fold");
   }
@@ -248,13 +249,12 @@ class LayerNormBackward : public gpu::GpuExecutable {
       if (p[i] != nullptr) p[i] += operand.start * size_of(call_.operands[i].dtype);
     }
     const int64_t rows = numel(call_.operands[1].view.shape) / columns();
-    const int64_t most = kGroupsPerUnit * session_.device().compute_units;
     const bool sums = p[6] != nullptr || p[7] != nullptr;
     const int64_t blocks = (columns() + 31) / 32;
     const int64_t teams = plan_.held ? plan_.lanes / plan_.team : kSlices;
     const int64_t wanted = (rows + teams - 1) / teams;
     const int64_t groups =
-        std::min(wanted, plan_.held ? most : std::max<int64_t>(1, most / blocks));
+        std::min(wanted, plan_.held ? most_groups_ : std::max<int64_t>(1, most_groups_ / blocks));
     const int64_t bytes = groups * 2 * columns() * size_of(compute_type(dtype()));
     void* const partial = session_.workspace(stream, bytes);
     if (plan_.held) {
@@ -289,6 +289,7 @@ class LayerNormBackward : public gpu::GpuExecutable {
   gpu::Session& session_;
   const KernelCall call_;
   const NormPlan plan_;
+  int64_t most_groups_ = 1;
   std::unique_ptr<gpu::Kernel> rows_, columns_, fold_;
 };
 

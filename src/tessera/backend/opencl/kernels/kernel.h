@@ -14,7 +14,8 @@ class Kernel : public gpu::Kernel {
   Kernel(Session& session, std::string op, const std::string& source, const std::string& entry);
 
   int64_t largest_group() const override;
-  void allow_local_bytes(int64_t) override {}  // kernels declare theirs
+  int64_t groups_at_once(int64_t) const override { return 1; }  // OpenCL does not tell
+  void allow_local_bytes(int64_t) override {}                   // kernels declare theirs
   void launch(Stream stream, const gpu::Range& range,
               const gpu::Arguments& arguments) const override;
 
