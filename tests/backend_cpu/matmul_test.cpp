@@ -133,6 +133,28 @@ TEST(Matmul, EveryInstructionSet) {
   cpu::set_isa(before);
 }
 
+// Such rows of a share few ways of a cache, and are taken in lower tiles: those have to exist for
+// every width. Half a page, and rows that are all the same one.
+TEST(Matmul, FewRowsHalfAPageApart) {
+  const cpu::Isa before = cpu::isa();
+  for (cpu::Isa isa : cpu::available_isas()) {
+    cpu::set_isa(isa);
+    for (DType dtype : {DType::f32, DType::f64}) {
+      for (int64_t m = 5; m <= 14; ++m) {
+        for (const int64_t n : {20, 40, 101}) {
+          auto apart = operands(dtype, {1, m, n}, 2048 / size_of(dtype), Order::rows, Order::rows,
+                                Order::rows);
+          expect_product(apart, allowed(dtype));
+          auto same = operands(dtype, {1, m, n}, 33, Order::rows, Order::rows, Order::rows);
+          same[0].view.strides[1] = 0;
+          expect_product(same, allowed(dtype));
+        }
+      }
+    }
+  }
+  cpu::set_isa(before);
+}
+
 // One way to compute for each shape and order: few rows, few columns, b too large for the caches,
 // dot products, sums in parts.
 TEST(Matmul, EveryWayInEveryInstructionSet) {

@@ -250,7 +250,7 @@ class FloatProduct {
   // Of the next panel, when `rest` columns are left: whole vectors unless kernels read exactly.
   int64_t direct_width(int64_t rows, int64_t rest) const {
     const int64_t lanes = loops_.lanes;
-    const int64_t most = rows <= loops_.rows ? loops_.widest[rows - 1] : loops_.vectors;
+    const int64_t most = tile_height(rows) == rows ? loops_.widest[rows - 1] : loops_.vectors;
     const int64_t whole = loops_.reads_exactly ? divide_up(rest, lanes) : rest / lanes;
     const int64_t vectors = whole >= most ? most : std::min<int64_t>(whole, loops_.vectors);
     return vectors == 0 ? rest : std::min(rest, vectors * lanes);
