@@ -175,6 +175,10 @@ void products(const Table& table) {
   const Tensor bias = made({3072}, DType::bf16);
   table.line("linear_bias_gelu_bf16", 0, 2.0 * double(tokens) * 3072 * 768,
              [&] { return std::vector{gelu_tanh(matmul(x, transpose(w)) + bias)}; });
+  table.line("linear_bias_gelu_saved_bf16", 0, 2.0 * double(tokens) * 3072 * 768, [&] {
+    const Tensor sum = matmul(x, transpose(w)) + bias;
+    return std::vector{gelu_tanh(sum), sum};
+  });
 }
 
 }  // namespace

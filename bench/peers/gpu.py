@@ -126,6 +126,12 @@ def products():
     fused = lambda: F.gelu(F.linear(x, w, bias), approximate="tanh")
     line("linear_bias_gelu_bf16", fused, torch.compile(fused))
 
+    def saved():
+        total = F.linear(x, w, bias)
+        return F.gelu(total, approximate="tanh"), total
+
+    line("linear_bias_gelu_saved_bf16", saved, torch.compile(saved))
+
 
 if __name__ == "__main__":
     elementwise()

@@ -358,6 +358,67 @@ TEST_F(CudaBackendTest, GradientsOfNorms) {
   }
 }
 
+std::vector<std::string> labels(const Program& program) {
+  std::vector<std::string> result;
+  for (const Instruction& instruction : program.instructions) result.push_back(instruction.label);
+  return result;
+}
+
+// gelu(x w + b) and its gradients: the library does on its way out of a product what it can.
+TEST_F(CudaBackendTest, ProductsTakeWhatStandsBesideThem) {
+  matmul(ones({2, 2}), ones({2, 2})).eval();  // opens the library
+  for (const bool library : {true, false}) {
+    tell(STAND_IN_PRODUCTS, "stand_in_refuse_epilogues", !library);
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+      // Of other shapes: algorithms that were found are kept.
+      for (const int64_t columns : library ? std::vector{24, 7} : std::vector{32, 9}) {
+        std::vector<std::vector<std::vector<float>>> results;
+        for (const Device where : {kCuda, Device(DeviceKind::cpu)}) {
+          set_default_device(where);
+          const auto made = [&](const Shape& shape, int seed) {
+            return cast(Random(uint64_t(seed)).uniform(shape) - 0.5f, dtype);
+          };
+          const Tensor x = made({2, 8, 16}, 1), w = made({16, columns}, 2), b = made({columns}, 3);
+          const Tensor g = made({2, 8, columns}, 4), c = made({16}, 5);
+          const auto step = compile([&](const Tensor& in) {
+            const Tensor y = gelu_tanh(matmul(in, w) + b);
+            std::vector<Tensor> all = {y};
+            const std::vector<Tensor> of = {in, w, b};
+            for (const Tensor& gradient : grad(sum(y * g), of)) all.push_back(gradient);
+            const Tensor z = gelu_tanh(matmul(y, transpose(w)) + c);
+            all.push_back(z);
+            const std::vector<Tensor> of_first = {in, b};
+            for (const Tensor& gradient : grad(sum(z), of_first)) all.push_back(gradient);
+            return all;
+          });
+          std::vector<std::vector<float>> values;
+          for (const Tensor& result : step(x)) {
+            values.push_back(cast(result, DType::f32).to_vector<float>());
+          }
+          results.push_back(std::move(values));
+          const std::vector<std::string> kernels = labels(step.program());
+          const bool is_gpu = where == kCuda;
+          const auto count = [&](const char* name) {
+            return std::count(kernels.begin(), kernels.end(), name);
+          };
+          EXPECT_EQ(count("linear"), is_gpu && dtype != DType::f64 ? 2 : 0);
+          EXPECT_EQ(count("linear_slope"), is_gpu && dtype != DType::f64 ? 1 : 0);
+        }
+        set_default_device(kCuda);
+        for (size_t k = 0; k < results[0].size(); ++k) {
+          for (size_t i = 0; i < results[0][k].size(); ++i) {
+            const double expected = results[1][k][i];
+            const double tolerance = is_half(dtype) ? 0.03 : 1e-5;
+            EXPECT_NEAR(results[0][k][i], expected, tolerance * std::max(1.0, std::abs(expected)))
+                << dtype << " " << columns << " result " << k << " element " << i;
+          }
+        }
+      }
+    }
+  }
+  tell(STAND_IN_PRODUCTS, "stand_in_refuse_epilogues", false);
+}
+
 TEST(CudaNorms, AreDividedByTheirLength) {
   const auto plan = [](int64_t columns, DType dtype) {
     const cuda::NormPlan p = cuda::plan_norm(columns, dtype);

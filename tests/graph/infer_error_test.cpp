@@ -349,6 +349,17 @@ const Case kKernels[] = {
      },
      "layer_norm_backward: expected gradient, mean and rstd for f32(2, 3), got f32(2, 4), "
      "f32(2, 1) and f32(2, 1)"},
+    {"linear_bias",
+     [] {
+       make_node(Op::linear, {f32({2, 3}), f32({3, 4}), f32({3})});
+     },
+     "linear: expected matrices and f32(4,), got f32(2, 3), f32(3, 4) and f32(3,)"},
+    {"linear_slope_rank",
+     [] {
+       make_node(Op::linear_slope, {f32({1, 2, 3}), f32({1, 3, 4}), f32({2, 4})});
+     },
+     "linear_slope: expected matrices and f32(1, 2, 4), got f32(1, 2, 3), f32(1, 3, 4) and "
+     "f32(2, 4)"},
 };
 
 std::string case_name(const testing::TestParamInfo<Case>& param) { return param.param.name; }

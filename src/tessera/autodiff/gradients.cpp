@@ -354,6 +354,8 @@ const GradientRow kRows[] = {
        return {y * (c.g() - reduce(Op::sum, c.g() * y, {y.shape().rank() - 1}))}; }},
     {Op::layer_norm, layer_norm_grad},
     {Op::layer_norm_backward, nullptr},
+    {Op::linear, nullptr},  // made by the compiler, of what has a gradient
+    {Op::linear_slope, nullptr},
     {Op::attention, attention_grad},
     {Op::attention_backward, nullptr},
     {Op::custom, custom_op_grad},

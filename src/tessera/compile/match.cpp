@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "tessera/compile/passes.h"
 #include "tessera/compile/rewrite_function.h"
@@ -49,10 +52,184 @@ constexpr Pattern kPatterns[] = {
     {Op::softmax, match_softmax},
 };
 
+// Products of a batch with one matrix become products of matrices, and take along what stands
+// beside them: a bias, gelu_tanh of the sum, and in gradients the slope of gelu_tanh. What a node
+// turns into depends on who else reads its value.
+class LinearMatcher {
+ public:
+  explicit LinearMatcher(const GraphFunction& function) {
+    std::vector<const Node*> stack;
+    std::unordered_set<const Node*> seen;
+    for (const Value& value : computed_values(function)) {
+      read_.insert(value.node.get());
+      stack.push_back(value.node.get());
+    }
+    while (!stack.empty()) {
+      const Node* node = stack.back();
+      stack.pop_back();
+      if (!seen.insert(node).second) continue;
+      for (const Value& input : node->inputs()) {
+        users_[input.node.get()].push_back(node);
+        stack.push_back(input.node.get());
+      }
+    }
+  }
+
+  Inputs match(const NodePtr& node, const Inputs& in) const {
+    switch (node->op) {
+      case Op::add: return match_sum(*node, in);
+      case Op::gelu_tanh: return match_activation(in[0]);
+      case Op::mul: return match_slope(*node, in);
+      case Op::matmul: return match_product(*node, in);
+      case Op::sum:
+        if (Inputs sums = match_column_sums(*node, in[0]); !sums.empty()) return sums;
+        return match_batch_sum(*node, in[0]);
+      default: return {};
+    }
+  }
+
+ private:
+  // a (M, K) and b (K, N).
+  struct Factors {
+    Value a, b;
+  };
+
+  // Of a product of matrices that nothing else reads, whatever axes its rows were given.
+  std::optional<Factors> factors(Value original, Value product) const {
+    for (; original.node->op == Op::reshape; original = original.node->inputs()[0]) {
+      if (!is_read_once(original)) return {};
+    }
+    if (original.node->op != Op::matmul || !is_read_once(original)) return {};
+    const int64_t columns = product.shape().back();
+    while (product.node->op == Op::reshape) product = product.node->inputs()[0];
+    const bool fits = product.node->op == Op::matmul && product.shape().rank() == 2 &&
+                      product.shape().back() == columns && numel(product.shape()) > 0 &&
+                      product.dtype() != DType::f64 && is_float(product.dtype());
+    if (!fits) return {};
+    return Factors{product.node->inputs()[0], product.node->inputs()[1]};
+  }
+
+  // The one matrix that b repeats for a whole batch.
+  static std::optional<Value> repeated_matrix(const Value& b) {
+    const int rank = b.shape().rank();
+    if (b.node->op == Op::permute && b == graph::swap_last(b.node->inputs()[0])) {
+      const auto matrix = repeated_matrix(b.node->inputs()[0]);
+      return matrix ? std::optional(graph::swap_last(*matrix)) : std::nullopt;
+    }
+    const Value matrix = through_moves(b);
+    if (rank < 3 || matrix.shape().rank() != 2) return {};
+    if (b != graph::broadcast_to(matrix, b.shape())) return {};
+    return matrix;
+  }
+
+  static Value as_matrix(const Value& x) {
+    const int64_t columns = x.shape().back();
+    return graph::reshape(x, {numel(x.shape()) / std::max<int64_t>(columns, 1), columns});
+  }
+
+  // One tall product instead of a batch of them.
+  static Inputs match_product(const Node& node, const Inputs& in) {
+    if (numel(node.types[0].shape) == 0 || in[0].shape().back() == 0) return {};
+    const auto matrix = repeated_matrix(in[1]);
+    if (!matrix) return {};
+    return {graph::reshape(graph::matmul(as_matrix(in[0]), *matrix), node.types[0].shape)};
+  }
+
+  // The sum over a batch of xᵀ g is one product, too.
+  Inputs match_batch_sum(const Node& node, const Value& x) const {
+    const int rank = x.shape().rank();
+    if (rank < 3 || x.node->op != Op::matmul || !is_read_once(node.inputs()[0])) return {};
+    Dims axes;
+    for (int i = 0; i < rank - 2; ++i) axes.push_back(i);
+    const Value& left = x.node->inputs()[0];
+    if (node.attrs.a != axes || left.node->op != Op::permute || numel(x.shape()) == 0) return {};
+    if (left.shape().back() == 0) return {};
+    const Value& straight = left.node->inputs()[0];
+    if (left != graph::swap_last(straight)) return {};
+    const Value product =
+        graph::matmul(graph::swap_last(as_matrix(straight)), as_matrix(x.node->inputs()[1]));
+    return {graph::reshape(product, node.types[0].shape)};
+  }
+
+  bool is_read_once(const Value& value) const {
+    const auto users = users_.find(value.node.get());
+    return !read_.contains(value.node.get()) && users != users_.end() && users->second.size() == 1;
+  }
+  bool has_user(const Node& node, Op op) const {
+    const auto users = users_.find(&node);
+    return users != users_.end() && std::any_of(users->second.begin(), users->second.end(),
+                                                [op](const Node* user) { return user->op == op; });
+  }
+  // A bias alone pays where no elementwise kernel would add it on the way.
+  bool feeds_kernels(const Node& node) const {
+    const auto users = users_.find(&node);
+    if (users == users_.end()) return true;
+    return std::none_of(users->second.begin(), users->second.end(), [](const Node* user) {
+      return info(user->op).kind == OpKind::scalar || info(user->op).kind == OpKind::reduce;
+    });
+  }
+
+  Inputs match_sum(const Node& node, const Inputs& in) const {
+    for (const size_t k : {size_t{0}, size_t{1}}) {
+      const Value bias = through_moves(in[1 - k]);
+      const Shape& shape = node.types[0].shape;
+      if (bias.shape() != Shape{shape.back()}) continue;
+      if (in[1 - k] != graph::broadcast_to(bias, shape)) continue;
+      const auto product = factors(node.inputs()[k], in[k]);
+      if (!product) continue;
+      const bool activates = has_user(node, Op::gelu_tanh);
+      if (!activates && !feeds_kernels(node)) return {};
+      Attrs attrs;
+      attrs.axis = activates ? 1 : 0;
+      const NodePtr linear = make_node(Op::linear, {product->a, product->b, bias}, attrs);
+      return {graph::reshape({linear, activates ? 1 : 0}, shape)};
+    }
+    return {};
+  }
+
+  static Inputs match_activation(const Value& x) {
+    const Value sum = through_moves(x);
+    if (sum.node->op != Op::linear || sum.out != 1) return {};
+    return {graph::reshape({sum.node, 0}, x.shape())};
+  }
+
+  Inputs match_slope(const Node& node, const Inputs& in) const {
+    for (const size_t k : {size_t{0}, size_t{1}}) {
+      if (in[1 - k].node->op != Op::gelu_tanh_slope) continue;
+      const auto product = factors(node.inputs()[k], in[k]);
+      if (!product) continue;
+      const Value& x = in[1 - k].node->inputs()[0];
+      const Shape matrix = {product->a.shape()[0], product->b.shape()[1]};
+      const NodePtr made =
+          make_node(Op::linear_slope, {product->a, product->b, graph::reshape(x, matrix)});
+      return {graph::reshape({made, 0}, node.types[0].shape)};
+    }
+    return {};
+  }
+
+  static Inputs match_column_sums(const Node& node, const Value& x) {
+    const Value y = x.node->op == Op::reshape ? x.node->inputs()[0] : x;
+    if (y.node->op != Op::linear_slope || y.out != 0) return {};
+    const int leading = x.shape().rank() - 1;
+    Dims axes;
+    for (int i = 0; i < leading; ++i) axes.push_back(i);
+    if (node.attrs.a != axes) return {};
+    return {graph::reshape({y.node, 1}, node.types[0].shape)};
+  }
+
+  std::unordered_map<const Node*, std::vector<const Node*>> users_;
+  std::unordered_set<const Node*> read_;  // from outside
+};
+
 }  // namespace
 
 GraphFunction match(const GraphFunction& function, const Target& target) {
+  std::optional<LinearMatcher> linear;
+  if (target.has(info(Op::linear).kernel)) linear.emplace(function);
   return rewrite_function(function, [&](const NodePtr& node, const Inputs& in) -> Inputs {
+    if (linear) {
+      if (Inputs matched = linear->match(node, in); !matched.empty()) return matched;
+    }
     for (const Pattern& pattern : kPatterns) {
       if (!target.has(info(pattern.result).kernel)) continue;
       if (const auto value = pattern.match(node->op, in)) return {*value};

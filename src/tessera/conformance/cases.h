@@ -55,6 +55,8 @@ Cases matmul_cases(DType);
 Cases softmax_cases(DType);
 Cases layer_norm_cases(DType);
 Cases layer_norm_backward_cases(DType);
+Cases linear_cases(DType);
+Cases linear_slope_cases(DType);
 
 // attention_cases.cpp
 Cases attention_cases(DType);

@@ -201,6 +201,37 @@ Cases softmax_cases(DType) {
   return result;
 }
 
+Cases linear_cases(DType) {
+  Cases result;
+  for (const auto& [m, k, n] : {std::tuple{3, 5, 7}, {16, 8, 24}, {1, 40, 8}}) {
+    for (const int64_t activation : {0, 1}) {
+      auto build = [activation](const Values& in) {
+        Attrs attrs;
+        attrs.axis = activation;
+        return graph::outputs_of(make_node(Op::linear, in, attrs));
+      };
+      // Of one sign: what cancels would look wrong beside its rounding.
+      result.push_back({cat(m, " x ", k, " x ", n, activation == 1 ? " gelu_tanh" : ""),
+                        {{{m, k}, {0.5, 1}}, {{k, n}, {0.5, 1}}, {{n}, {0.5, 1}}},
+                        build,
+                        row_growth({m, k})});
+    }
+  }
+  return result;
+}
+
+Cases linear_slope_cases(DType) {
+  auto build = [](const Values& in) { return graph::outputs_of(make_node(Op::linear_slope, in)); };
+  Cases result;
+  for (const auto& [m, k, n] : {std::tuple{3, 5, 7}, {16, 8, 24}, {40, 1, 8}}) {
+    result.push_back({cat(m, " x ", k, " x ", n),
+                      {{{m, k}, {0.5, 1}}, {{k, n}, {0.5, 1}}, {{m, n}, {0.25, 2}}},
+                      build,
+                      row_growth({m, std::max(m, k)})});
+  }
+  return result;
+}
+
 // With the statistics as results, and without: then the gradient is layer_norm_backward.
 Cases layer_norm_cases(DType) {
   // A row of one column has no variance: with a small epsilon its gradient would be all noise.

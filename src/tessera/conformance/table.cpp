@@ -167,6 +167,8 @@ std::vector<Row> table() {
     {Op::softmax,              floating, softmax_cases},
     {Op::layer_norm,           floating, layer_norm_cases},
     {Op::layer_norm_backward,  floating, layer_norm_backward_cases},
+    {Op::linear,               floating, linear_cases},
+    {Op::linear_slope,         floating, linear_slope_cases},
     {Op::attention,            floating, attention_cases},
     {Op::attention_backward,   floating, attention_backward_cases},
     {Op::custom,               floating, custom_cases},

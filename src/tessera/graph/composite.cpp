@@ -48,6 +48,22 @@ std::vector<Value> layer_norm_composite(const Node& node) {
   return {cast(centred * rstd * gamma + beta, dtype), mean, rstd};
 }
 
+std::vector<Value> linear_composite(const Node& node) {
+  const DType dtype = node.inputs()[0].dtype(), wide = compute_type(dtype);
+  const Value product = matmul(cast(node.inputs()[0], wide), cast(node.inputs()[1], wide));
+  const Value sum = product + cast(broadcast_to(node.inputs()[2], product.shape()), wide);
+  const Value y = node.attrs.axis == 1 ? apply(Op::gelu_tanh, sum) : sum;
+  return {cast(y, dtype), cast(sum, dtype)};
+}
+
+std::vector<Value> linear_slope_composite(const Node& node) {
+  const DType dtype = node.inputs()[0].dtype(), wide = compute_type(dtype);
+  const Value slope = apply(Op::gelu_tanh_slope, cast(node.inputs()[2], wide));
+  const Value y = matmul(cast(node.inputs()[0], wide), cast(node.inputs()[1], wide)) * slope;
+  const Value sums = reshape(reduce(Op::sum, y, {0}), {y.shape().back()});
+  return {cast(y, dtype), cast(sums, dtype)};
+}
+
 // With h = (x - mean) · rstd and s = g · gamma:
 //   dx = rstd · (s - mean(s) - h · mean(s · h)), dgamma = Σ g · h, dbeta = Σ g
 std::vector<Value> layer_norm_backward_composite(const Node& node) {
@@ -148,6 +164,8 @@ constexpr Row kRows[] = {
     {Op::sort, sort_composite},
     {Op::topk, topk_composite},
     {Op::softmax, softmax_composite},
+    {Op::linear, linear_composite},
+    {Op::linear_slope, linear_slope_composite},
     {Op::layer_norm, layer_norm_composite},
     {Op::layer_norm_backward, layer_norm_backward_composite},
     {Op::attention, attention_composite},

@@ -286,6 +286,20 @@ Types layer_norm_types(Op op, Inputs in, const Value& x, std::initializer_list<s
   return {x.type(), {x.dtype(), columns}, {x.dtype(), columns}};
 }
 
+// Products of matrices with something beside them.
+Types linear_types(Op op, Inputs in) {
+  expect_float(op, in[0]);
+  const std::vector<Value> factors = {in[0], in[1]};
+  const Type product = matmul_types(factors)[0];
+  const Type row = {product.dtype, {product.shape.back()}};
+  const Type& expected = op == Op::linear ? row : product;
+  if (product.shape.rank() != 2 || in[2].type() != expected) {
+    fail(name(op), ": expected matrices and ", expected, ", got ", in[0].type(), ", ", in[1].type(),
+         " and ", in[2].type());
+  }
+  return {product, op == Op::linear ? product : row};
+}
+
 // sort and topk: values and where they were, over the last axis.
 Types ordered_types(Op op, const Value& x, const Attrs& attrs) {
   if (x.shape().empty()) fail(name(op), ": expected at least 1 dimension, got ()");
@@ -378,6 +392,8 @@ std::vector<Type> infer_types(Op op, std::span<const Value> in, const Attrs& att
       expect_float(op, in[0]);
       if (in[0].shape().empty()) fail("softmax: expected at least 1 dimension, got ()");
       return {in[0].type()};
+    case Op::linear:
+    case Op::linear_slope: return linear_types(op, in);
     case Op::layer_norm: return layer_norm_types(op, in, in[0], {1, 2});
     case Op::layer_norm_backward: return layer_norm_types(op, in, in[1], {2});
     case Op::attention:

@@ -1,19 +1,25 @@
 // A library that answers like libcublasLt.so and multiplies on the host, over the memory of
 // driver.cpp. It checks that alignments which were promised hold.
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <vector>
 
 extern "C" int stand_in_submit(void* stream, const std::function<void()>& work);  // driver.cpp
 
 namespace {
 
 constexpr int kInvalid = 7;
-bool g_refuses = false;
+bool g_refuses = false, g_refuses_epilogues = false;
 
 struct Operation {
   int compute, scale;
   int32_t transposed[2] = {0, 0};
+  int32_t epilogue = 1;
+  void* row = nullptr;
+  void* beside = nullptr;
+  int64_t beside_step = 0;
 };
 struct Layout {
   int type;
@@ -73,6 +79,13 @@ void store(void* at, int type, int64_t i, double value) {
   }
 }
 
+double gelu_argument(double x) { return x * (1.5957691216057308 + 0.07135481627260025 * x * x); }
+double gelu(double x) { return x / (1 + std::exp(-gelu_argument(x))); }
+double gelu_slope(double x) {
+  const double share = 1 / (1 + std::exp(-gelu_argument(x)));
+  return share * (1 + x * (1 - share) * (1.5957691216057308 + 0.21406444881780074 * x * x));
+}
+
 bool is_aligned(const void* at, uint64_t alignment) {
   return reinterpret_cast<uint64_t>(at) % alignment == 0;
 }
@@ -83,6 +96,7 @@ extern "C" {
 
 // For tests: no algorithm is known and no product made.
 void stand_in_refuse_products(bool refuses) { g_refuses = refuses; }
+void stand_in_refuse_epilogues(bool refuses) { g_refuses_epilogues = refuses; }
 
 size_t cublasLtGetVersion() { return 130000; }
 int cublasLtCreate(void** handle) {
@@ -95,9 +109,15 @@ int cublasLtMatmulDescCreate(Operation** made, int compute, int scale) {
   return 0;
 }
 int cublasLtMatmulDescSetAttribute(Operation* operation, int what, const void* value, size_t) {
-  if (what != 3 && what != 4) return kInvalid;
-  std::memcpy(&operation->transposed[what - 3], value, 4);
-  return 0;
+  switch (what) {
+    case 3:
+    case 4: std::memcpy(&operation->transposed[what - 3], value, 4); return 0;
+    case 7: std::memcpy(&operation->epilogue, value, 4); return 0;
+    case 8: std::memcpy(&operation->row, value, 8); return 0;
+    case 11: std::memcpy(&operation->beside, value, 8); return 0;
+    case 12: std::memcpy(&operation->beside_step, value, 8); return 0;
+    default: return kInvalid;
+  }
 }
 int cublasLtMatmulDescDestroy(Operation* operation) {
   delete operation;
@@ -131,10 +151,11 @@ int cublasLtMatmulPreferenceDestroy(Preference* preference) {
   delete preference;
   return 0;
 }
-int cublasLtMatmulAlgoGetHeuristic(void*, Operation*, Layout*, Layout*, Layout*, Layout*,
+int cublasLtMatmulAlgoGetHeuristic(void*, Operation* operation, Layout*, Layout*, Layout*, Layout*,
                                    Preference* preference, int wanted, Candidate* candidates,
                                    int* found) {
-  *found = g_refuses ? 0 : wanted < 3 ? wanted : 3;
+  const bool refuses = g_refuses || (g_refuses_epilogues && operation->epilogue != 1);
+  *found = refuses ? 0 : wanted < 3 ? wanted : 3;
   for (int i = 0; i < *found; ++i) {
     candidates[i] = {};
     for (int k = 0; k < 4; ++k) candidates[i].algorithm.alignment[k] = preference->alignment[k];
@@ -155,7 +176,8 @@ int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layo
       !is_aligned(b, algorithm->alignment[1]) || !is_aligned(d, algorithm->alignment[3])) {
     return kInvalid;
   }
-  return stand_in_submit(stream, [=, al = *al, bl = *bl, dl = *dl] {
+  return stand_in_submit(stream, [=, al = *al, bl = *bl, dl = *dl, op = *operation] {
+    std::vector<double> sums(size_t(m), 0.0);
     for (int64_t batch = 0; batch < dl.batch; ++batch) {
       for (int64_t j = 0; j < n; ++j) {
         for (int64_t i = 0; i < m; ++i) {
@@ -164,9 +186,18 @@ int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layo
             sum += load(a, al.type, batch * al.stride + (ta ? p + i * al.step : i + p * al.step)) *
                    load(b, bl.type, batch * bl.stride + (tb ? j + p * bl.step : p + j * bl.step));
           }
+          const int64_t beside = i + j * op.beside_step;
+          if ((op.epilogue & 4) != 0) sum += load(op.row, dl.type, i);
+          if ((op.epilogue & (32 | 128)) == (32 | 128)) store(op.beside, dl.type, beside, sum);
+          if ((op.epilogue & 32) != 0) sum = gelu(sum);
+          if ((op.epilogue & 64) != 0) sum *= gelu_slope(load(op.beside, dl.type, beside));
+          sums[size_t(i)] += sum;
           store(d, dl.type, batch * dl.stride + i + j * dl.step, sum);
         }
       }
+    }
+    for (int64_t i = 0; i < m && (op.epilogue & 16) != 0; ++i) {
+      store(op.row, dl.type, i, sums[size_t(i)]);
     }
   });
 }

@@ -47,7 +47,24 @@ struct CublasLt {
 };
 
 // Attributes and values of the functions above.
-enum LtOperation : int { kLtTransposeA = 3, kLtTransposeB = 4, kLtEpilogue = 7, kLtBias = 8 };
+enum LtOperation : int {
+  kLtTransposeA = 3,
+  kLtTransposeB = 4,
+  kLtEpilogueKind = 7,
+  kLtRow = 8,  // a bias, or the sums of the result's columns
+  kLtBesidePointer = 11,
+  kLtBesideStep = 12,
+};
+// What follows a product. With `beside` a matrix of the result's shape is written, or read.
+enum LtEpilogue : int {
+  kLtPlain = 1,
+  kLtBias = 4,
+  kLtGeluBias = 36,
+  kLtGeluBiasBeside = 164,
+  kLtGeluSlope = 192,
+  kLtGeluSlopeSums = 208,
+};
+inline constexpr int kLtBeside = 128;
 enum LtLayout : int { kLtBatchCount = 5, kLtBatchStride = 6 };
 enum LtPreference : int {
   kLtWorkspaceBytes = 1,

@@ -7,6 +7,7 @@
 #include "tessera/backend/cuda/compiler.h"
 #include "tessera/backend/cuda/kernels/kernel.h"
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
+#include "tessera/backend/cuda/kernels/linear.h"
 #include "tessera/backend/cuda/kernels/product.h"
 #include "tessera/backend/gpu/generated_kernel.h"
 #include "tessera/backend/gpu/named_kernel.h"
@@ -32,7 +33,9 @@ Target describe_target(const DeviceInfo& info, int driver_version, const std::st
     target.named_kernels.emplace_back(row.name);
   }
   target.named_kernels.emplace_back("custom");
-  target.named_kernels.emplace_back("layer_norm_backward");
+  for (const char* kernel : {"layer_norm_backward", "linear", "linear_slope"}) {
+    target.named_kernels.emplace_back(kernel);
+  }
   return target;
 }
 
@@ -104,6 +107,9 @@ class CudaBackend : public Backend {
     if (call.ir) return std::make_unique<gpu::GeneratedKernel>(session_, *call.ir);
     if (call.kernel == "custom") return make_custom(session_, call);
     if (call.kernel == "layer_norm_backward") return make_layer_norm_backward(session_, call);
+    if (call.kernel == "linear" || call.kernel == "linear_slope") {
+      return make_linear(session_, call);
+    }
     if (auto product = make_product(session_, call)) return product;
     return gpu::make_named_kernel(session_, call);
   }

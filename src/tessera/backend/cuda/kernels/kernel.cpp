@@ -82,8 +82,7 @@ void Kernel::launch(Stream stream, const gpu::Range& range, const gpu::Arguments
   const Result result =
       driver().launch(id_, size(range.groups[0]), size(range.groups[1]), size(range.groups[2]),
                       size(range.group[0]), size(range.group[1]), size(range.group[2]),
-                      size(range.local_bytes),
-                      session_.stream(stream), values.data(), nullptr);
+                      size(range.local_bytes), session_.stream(stream), values.data(), nullptr);
   session_.launched(result, op_, stream);
 }
 

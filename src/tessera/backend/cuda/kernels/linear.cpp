@@ -1,0 +1,153 @@
+#include "tessera/backend/cuda/kernels/linear.h"
+
+#include <map>
+#include <mutex>
+
+#include "tessera/backend/cuda/kernels/lt_product.h"
+#include "tessera/backend/gpu/named_kernel.h"
+
+namespace tessera::cuda {
+
+namespace {
+
+// What follows a product that the library made alone. See backend/cpu/simd/math.h for the formulae.
+constexpr std::string_view kAfter = R"(
+KERNEL tessera_linear($S* y, $S* sum, const $S* bias, i64 bias_step, i64 columns, i64 count) {
+  const i64 i = POINT;
+  if (i >= count) return;
+  const $T x = LOAD(y[i]) + LOAD(bias[i % columns * bias_step]);
+  if (sum != nullptr) sum[i] = STORE(x);
+  y[i] = STORE(($activation ? t_gelu_tanh_$T(x) : x));
+}
+
+KERNEL tessera_linear_slope($S* y, const $S* x, i64 row_step, i64 column_step, i64 columns,
+                            i64 count) {
+  const i64 i = POINT;
+  if (i >= count) return;
+  const $T at = LOAD(x[i / columns * row_step + i % columns * column_step]);
+  y[i] = STORE((LOAD(y[i]) * t_gelu_tanh_slope_$T(at)));
+}
+
+KERNEL tessera_column_sums(const $S* y, $S* sums, i64 rows, i64 columns) {
+  const i64 column = POINT;
+  if (column >= columns) return;
+  $T sum = 0;
+  for (i64 row = 0; row < rows; ++row) sum += LOAD(y[row * columns + column]);
+  sums[column] = STORE(sum);
+}
+)";
+
+// Operands: a, b, then bias or x, the result, and sum or sums.
+class Linear : public gpu::GpuExecutable {
+ public:
+  Linear(Session& session, const KernelCall& call)
+      : session_(session), call_(call), is_slope_(call.kernel == "linear_slope") {
+    KernelCall product;
+    product.kernel = "matmul";
+    product.operands = {call.operands[0], call.operands[1], call.operands[3]};
+    panels_ = panel_product(product);
+    const View& beside = call.operands[2].view;
+    const bool fits = panels_ && panels_->swapped && panels_->loops.empty() &&
+                      dtype() != DType::f64 && is_contiguous(beside) && cublaslt_library().lt;
+    if (!fits) panels_.reset();
+    product_ = make_product(session, product);
+    if (!product_) product_ = gpu::make_named_kernel(session, product);
+    const std::string source = gpu::complete_source(
+        session, kAfter, dtype(), {{"$activation", call.attrs.axis == 1 ? "true" : "false"}});
+    after_ =
+        session.build(call.kernel, source, is_slope_ ? "tessera_linear_slope" : "tessera_linear");
+    if (is_slope_) sums_ = session.build(call.kernel, source, "tessera_column_sums");
+  }
+
+  ~Linear() override {
+    if (unwanted_ != 0) session_.free(unwanted_);
+  }
+  Linear(const Linear&) = delete;
+  Linear& operator=(const Linear&) = delete;
+
+  void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
+    std::byte* p[5];
+    for (size_t i = 0; i < 5; ++i) {
+      const gpu::Operand operand = gpu::operand(at[i], call_.operands[i]);
+      p[i] = static_cast<std::byte*>(operand.mem);
+      if (p[i] != nullptr) p[i] += operand.start * size_of(dtype());
+    }
+    if (p[3] != nullptr && by_library(p, stream)) return;
+    by_parts(at, p, stream);
+  }
+
+ private:
+  DType dtype() const { return call_.operands[0].dtype; }
+
+  LtEpilogue epilogue(bool has_second) const {
+    if (is_slope_) return has_second ? kLtGeluSlopeSums : kLtGeluSlope;
+    if (call_.attrs.axis != 1) return kLtBias;
+    return has_second ? kLtGeluBiasBeside : kLtGeluBias;
+  }
+
+  // False where the library cannot.
+  bool by_library(std::byte* const* p, Stream stream) const {
+    const bool has_second = p[4] != nullptr;
+    if (!panels_ || (has_second && !is_slope_ && call_.attrs.axis != 1)) return false;
+    const std::vector<uint32_t> alignments = {alignment_of(p[1]), alignment_of(p[0]),
+                                              alignment_of(p[3])};
+    const LtProduct::Operands operands = {p[1], p[0], p[3], is_slope_ ? p[4] : p[2],
+                                          is_slope_ ? p[2] : p[4]};
+    for (const std::byte* pointer : {p[2], p[4]}) {
+      if (alignment_of(pointer) < 16) return false;
+    }
+    const std::lock_guard lock(mutex_);
+    const auto [found, is_new] = prepared_.try_emplace(std::pair(alignments, has_second));
+    if (is_new) {
+      auto made = std::make_unique<LtProduct>(session_, *panels_, alignments, epilogue(has_second));
+      if (made->choose(operands, stream)) found->second = std::move(made);
+    }
+    if (found->second == nullptr) return false;
+    found->second->run(operands, stream);
+    return true;
+  }
+
+  void by_parts(std::span<const BufferRef> at, std::byte* const* p, Stream stream) const {
+    const Shape& shape = call_.operands[3].view.shape;
+    const int64_t rows = shape[0], columns = shape[1], count = rows * columns;
+    const View& beside = call_.operands[2].view;
+    const int64_t group = gpu::group_size(session_, 256);
+    std::byte* const y = p[3] != nullptr ? p[3] : unwanted(count * size_of(dtype()));
+    const BufferRef result = p[3] != nullptr ? at[3] : BufferRef{y, 0};
+    const std::vector<BufferRef> operands = {at[0], at[1], result};
+    product_->launch(operands, 0, stream);
+    if (!is_slope_) {
+      (*after_)(stream, gpu::range_of(count, group), y, p[4], p[2], beside.strides[0], columns,
+                count);
+      return;
+    }
+    (*after_)(stream, gpu::range_of(count, group), y, p[2], beside.strides[0], beside.strides[1],
+              columns, count);
+    if (p[4] != nullptr) (*sums_)(stream, gpu::range_of(columns, group), y, p[4], rows, columns);
+  }
+
+  // Room for a result that is on the way to what is asked for.
+  std::byte* unwanted(int64_t bytes) const {
+    const std::lock_guard lock(mutex_);
+    if (unwanted_ == 0) unwanted_ = session_.allocate(bytes);
+    return reinterpret_cast<std::byte*>(unwanted_);
+  }
+
+  Session& session_;
+  const KernelCall call_;
+  const bool is_slope_;
+  std::optional<PanelProduct> panels_;
+  std::unique_ptr<gpu::GpuExecutable> product_;
+  std::unique_ptr<gpu::Kernel> after_, sums_;
+  mutable std::mutex mutex_;
+  mutable Address unwanted_ = 0;
+  mutable std::map<std::pair<std::vector<uint32_t>, bool>, std::unique_ptr<LtProduct>> prepared_;
+};
+
+}  // namespace
+
+std::unique_ptr<gpu::GpuExecutable> make_linear(Session& session, const KernelCall& call) {
+  return std::make_unique<Linear>(session, call);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,216 @@
+#include "tessera/backend/cuda/kernels/lt_product.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "tessera/runtime/binary_cache.h"
+
+namespace tessera::cuda {
+
+namespace {
+
+constexpr int64_t kWorkspace = int64_t(32) << 20;
+constexpr int kCandidates = 16, kTimedRuns = 5, kRounds = 3;
+constexpr int kSmallRuns = 20;  // of products that take less time than their launch
+constexpr int64_t kSmallProduct = int64_t(1) << 31;  // multiplications
+
+int type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return kLtF64;
+    case DType::f16: return kLtF16;
+    case DType::bf16: return kLtBf16;
+    default: return kLtF32;
+  }
+}
+
+bool allows_tf32() {
+  static const bool allowed = [] {
+    const char* value = std::getenv("TESSERA_TF32");
+    return value != nullptr && std::string_view(value) == "1";
+  }();
+  return allowed;
+}
+
+void expect_lt(int status, const char* what) {
+  if (status != 0) fail("matmul: cuBLASLt failed at ", what, ": status ", status);
+}
+
+const CublasLt& lt() { return *cublaslt_library().lt; }
+
+CublasLt::Handle handle_of(Session& session) {
+  static std::mutex mutex;
+  static std::map<const Session*, CublasLt::Handle> handles;
+  const std::lock_guard lock(mutex);
+  CublasLt::Handle& handle = handles[&session];
+  if (handle == nullptr) {
+    session.enter();
+    expect_lt(lt().create(&handle), "its start");
+  }
+  return handle;
+}
+
+}  // namespace
+
+LtProduct::LtProduct(Session& session, const PanelProduct& product,
+                     const std::vector<uint32_t>& alignments, LtEpilogue epilogue)
+    : session_(session), product_(product), alignments_(alignments), epilogue_(epilogue) {
+  const bool is_f64 = product.dtype == DType::f64;
+  const bool is_tf32 = product.dtype == DType::f32 && allows_tf32();
+  expect_lt(lt().operation_create(&operation_,
+                                  is_f64    ? kLtComputeF64
+                                  : is_tf32 ? kLtComputeTf32
+                                            : kLtComputeF32,
+                                  is_f64 ? kLtF64 : kLtF32),
+            "a description");
+  const int32_t first = product.first.transposed, second = product.second.transposed;
+  lt().operation_set(operation_, kLtTransposeA, &first, sizeof first);
+  lt().operation_set(operation_, kLtTransposeB, &second, sizeof second);
+  if (epilogue != kLtPlain) {
+    const auto kind = int32_t(epilogue);
+    const int64_t step = product.result.step;
+    lt().operation_set(operation_, kLtEpilogueKind, &kind, sizeof kind);
+    if ((epilogue & kLtBeside) != 0) {
+      lt().operation_set(operation_, kLtBesideStep, &step, sizeof step);
+    }
+  }
+  const auto& batch = product.batch;
+  first_ = layout(product.first, product.swapped ? batch.b : batch.a);
+  second_ = layout(product.second, product.swapped ? batch.a : batch.b);
+  result_ = layout(product.result, batch.c);
+  expect_lt(lt().preference_create(&preference_), "a preference");
+  const auto room = uint64_t(kWorkspace);
+  lt().preference_set(preference_, kLtWorkspaceBytes, &room, sizeof room);
+  const int attributes[] = {kLtAlignmentA, kLtAlignmentB, kLtAlignmentC, kLtAlignmentD};
+  for (size_t i = 0; i < 4; ++i) {
+    const uint32_t alignment = alignments[std::min<size_t>(i, 2)];
+    lt().preference_set(preference_, attributes[i], &alignment, sizeof alignment);
+  }
+}
+
+LtProduct::~LtProduct() {
+  if (preference_ != nullptr) lt().preference_destroy(preference_);
+  for (const CublasLt::Layout made : {first_, second_, result_}) {
+    if (made != nullptr) lt().layout_destroy(made);
+  }
+  if (operation_ != nullptr) lt().operation_destroy(operation_);
+}
+
+CublasLt::Layout LtProduct::layout(const Panel& panel, int64_t batch_stride) const {
+  CublasLt::Layout made = nullptr;
+  expect_lt(lt().layout_create(&made, type_of(product_.dtype), uint64_t(panel.rows),
+                               uint64_t(panel.columns), panel.step),
+            "a layout");
+  const auto count = int32_t(product_.batch.extent);
+  lt().layout_set(made, kLtBatchCount, &count, sizeof count);
+  lt().layout_set(made, kLtBatchStride, &batch_stride, sizeof batch_stride);
+  return made;
+}
+
+std::string LtProduct::description() const {
+  const auto text = [](const Panel& p) {
+    return cat(p.transposed ? "T" : "N", p.rows, "x", p.columns, "/", p.step);
+  };
+  const auto& batch = product_.batch;
+  return cat("cuBLASLt ", product_.dtype, " ", text(product_.first), " ", text(product_.second),
+             " ", text(product_.result), " batch ", batch.extent, " ", batch.a, " ", batch.b, " ",
+             batch.c, product_.swapped ? " swapped" : "", " replayed aligned ", alignments_[0], " ",
+             alignments_[1], " ", alignments_[2], allows_tf32() ? " tf32" : "",
+             epilogue_ == kLtPlain ? "" : cat(" epilogue ", int(epilogue_)));
+}
+
+bool LtProduct::choose(const Operands& at, Stream stream) {
+  const std::string problem = description(), version = cat(lt().version());
+  const std::string device = cat(session_.info().name, ", ", session_.info().multiprocessors);
+  const BinaryKey key = {problem, "algorithm", version, device};
+  if (const auto kept = binary_cache().find(key); kept && kept->size() == sizeof algorithm_) {
+    std::memcpy(&algorithm_, kept->data(), sizeof algorithm_);
+    return true;
+  }
+  std::vector<LtCandidate> candidates(kCandidates);
+  int found = 0;
+  expect_lt(lt().candidates(handle_of(session_), operation_, first_, second_, result_, result_,
+                            preference_, kCandidates, candidates.data(), &found),
+            "looking for an algorithm");
+  candidates.resize(size_t(found));
+  std::erase_if(candidates, [](const LtCandidate& c) { return c.status != 0; });
+  if (candidates.empty()) return false;
+  algorithm_ = candidates.size() == 1 ? candidates[0].algorithm : fastest(candidates, at, stream);
+  binary_cache().store(
+      key, std::string_view(reinterpret_cast<const char*>(&algorithm_), sizeof algorithm_));
+  return true;
+}
+
+int64_t LtProduct::multiplications() const {
+  const int64_t depth = product_.first.transposed ? product_.first.rows : product_.first.columns;
+  return product_.batch.extent * product_.result.rows * product_.result.columns * depth;
+}
+
+LtAlgorithm LtProduct::fastest(const std::vector<LtCandidate>& candidates, const Operands& at,
+                               Stream stream) const {
+  const Driver& d = driver();
+  const StreamId queue = session_.stream(stream);
+  EventId begin = nullptr, end = nullptr;
+  expect_success(d.event_create(&begin, 0), "creating an event");
+  expect_success(d.event_create(&end, 0), "creating an event");
+  const auto several = [&](const LtAlgorithm& algorithm, int runs) {
+    for (int i = 0; i < runs; ++i) run(algorithm, at, stream);
+  };
+  const LtAlgorithm* best = &candidates[0].algorithm;
+  float least = -1;
+  for (const LtCandidate& candidate : candidates) {
+    several(candidate.algorithm, 1);
+    // Small ones are replayed, as programs do: launched one by one, the launch is what is measured.
+    std::unique_ptr<gpu::GpuExecutable> replay;
+    if (multiplications() < kSmallProduct) {
+      std::string reason;
+      session_.begin_recording(stream);
+      several(candidate.algorithm, kSmallRuns);
+      replay = session_.end_recording(stream, reason);
+      if (replay) replay->launch({}, 0, stream);
+    }
+    for (int round = 0; round < kRounds; ++round) {
+      d.event_record(begin, queue);
+      if (replay) {
+        replay->launch({}, 0, stream);
+      } else {
+        several(candidate.algorithm, kTimedRuns);
+      }
+      d.event_record(end, queue);
+      float milliseconds = 0;
+      if (d.event_synchronize(end) != kSuccess) break;
+      d.event_elapsed(&milliseconds, begin, end);
+      if (least >= 0 && milliseconds >= least) continue;
+      least = milliseconds;
+      best = &candidate.algorithm;
+    }
+  }
+  d.event_destroy(begin);
+  d.event_destroy(end);
+  return *best;
+}
+
+void LtProduct::run(const LtAlgorithm& algorithm, const Operands& at, Stream stream) const {
+  if (at.row != nullptr) lt().operation_set(operation_, kLtRow, &at.row, sizeof at.row);
+  if (at.beside != nullptr)
+    lt().operation_set(operation_, kLtBesidePointer, &at.beside, sizeof at.beside);
+  const float one = 1, zero = 0;
+  const double wide_one = 1, wide_zero = 0;
+  const bool is_f64 = product_.dtype == DType::f64;
+  const void* alpha = is_f64 ? static_cast<const void*>(&wide_one) : &one;
+  const void* beta = is_f64 ? static_cast<const void*>(&wide_zero) : &zero;
+  expect_lt(lt().multiply(handle_of(session_), operation_, alpha, at.first, first_, at.second,
+                          second_, beta, at.result, result_, at.result, result_, &algorithm,
+                          session_.workspace(stream, kWorkspace), size_t(kWorkspace),
+                          session_.stream(stream)),
+            "a product");
+}
+
+uint32_t alignment_of(const void* pointer) {
+  constexpr uint64_t kEnough = 16;  // bytes: the widest access
+  const auto address = reinterpret_cast<uint64_t>(pointer) | kEnough;
+  return uint32_t(address & (~address + 1));
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,54 @@
+// One product by cuBLASLt with what follows it: descriptors and the algorithm, for operands that
+// are aligned so.
+#pragma once
+
+#include "tessera/backend/cuda/kernels/product.h"
+
+namespace tessera::cuda {
+
+class LtProduct {
+ public:
+  // As the library sees them. `row` has an element for each row of the result: a bias that is added
+  // or sums that are written. `beside` has the result's shape: what gelu_tanh is, or was, taken of.
+  struct Operands {
+    const void* first = nullptr;
+    const void* second = nullptr;
+    void* result = nullptr;
+    void* row = nullptr;
+    void* beside = nullptr;
+  };
+
+  LtProduct(Session& session, const PanelProduct& product, const std::vector<uint32_t>& alignments,
+            LtEpilogue epilogue = kLtPlain);
+  ~LtProduct();
+  LtProduct(const LtProduct&) = delete;
+  LtProduct& operator=(const LtProduct&) = delete;
+
+  // Finds the algorithm: what an earlier process measured, or by measuring now. False where the
+  // library knows none.
+  bool choose(const Operands& at, Stream stream);
+  void run(const Operands& at, Stream stream) const { run(algorithm_, at, stream); }
+
+  std::string description() const;
+
+ private:
+  void run(const LtAlgorithm& algorithm, const Operands& at, Stream stream) const;
+  CublasLt::Layout layout(const Panel& panel, int64_t batch_stride) const;
+  LtAlgorithm fastest(const std::vector<LtCandidate>& candidates, const Operands& at,
+                      Stream stream) const;
+  int64_t multiplications() const;
+
+  Session& session_;
+  const PanelProduct product_;
+  const std::vector<uint32_t> alignments_;
+  const LtEpilogue epilogue_;
+  CublasLt::Operation operation_ = nullptr;
+  CublasLt::Layout first_ = nullptr, second_ = nullptr, result_ = nullptr;
+  CublasLt::Preference preference_ = nullptr;
+  LtAlgorithm algorithm_ = {};
+};
+
+// What a pointer is a multiple of, up to what the widest access needs.
+uint32_t alignment_of(const void* pointer);
+
+}  // namespace tessera::cuda
