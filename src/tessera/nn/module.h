@@ -19,14 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "tessera/tensor/var.h"
+#include "tessera/tensor/named_var.h"
 
 namespace tessera {
-
-struct NamedVar {
-  std::string name;
-  Var var;
-};
 
 class Module {
  public:

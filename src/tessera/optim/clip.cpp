@@ -1,7 +1,5 @@
 #include "tessera/optim/clip.h"
 
-#include <algorithm>
-
 #include "tessera/graph/scope.h"
 #include "tessera/optim/gradients.h"
 #include "tessera/tensor/ops.h"
@@ -17,11 +15,7 @@ constexpr double kEpsilon = 1e-6;  // as PyTorch: no division by a norm of 0
 Tensor clip_grad_norm(std::span<const Var> vars, double max_norm) {
   if (!(max_norm > 0)) fail("clip_grad_norm: expected a norm above 0, got ", max_norm);
   const Scope scope("clip_grad_norm");
-  std::vector<Var> unique;  // a Var given twice is clipped once
-  for (const Var& var : vars) {
-    const auto is_same = [&](const Var& other) { return other.same_slot(var); };
-    if (std::ranges::none_of(unique, is_same)) unique.push_back(var);
-  }
+  const std::vector<Var> unique = unique_vars(vars);  // a Var given twice is clipped once
   Tensor squares;
   for (const Tensor& grad : gradients_of("clip_grad_norm", unique)) {
     const Tensor wide = cast(grad, compute_type(grad.dtype()));
@@ -37,6 +31,15 @@ Tensor clip_grad_norm(std::span<const Var> vars, double max_norm) {
   }
   keep_readable(norm);
   return norm;
+}
+
+void clip_grad_value(std::span<const Var> vars, double limit) {
+  if (!(limit > 0)) fail("clip_grad_value: expected a limit above 0, got ", limit);
+  const Scope scope("clip_grad_value");
+  gradients_of("clip_grad_value", vars);  // throws when there is none
+  for (const Var& var : vars) {
+    if (const Tensor grad = var.grad(); grad.defined()) var.set_grad(clamp(grad, -limit, limit));
+  }
 }
 
 }  // namespace tessera

@@ -11,4 +11,7 @@ namespace tessera {
 // step. A norm that is not finite makes every gradient NaN: see Optimizer's skip_nonfinite.
 Tensor clip_grad_norm(std::span<const Var> vars, double max_norm);
 
+// Cuts every element of the gradients of `vars` to [-limit, limit]; NaN stays NaN.
+void clip_grad_value(std::span<const Var> vars, double limit);
+
 }  // namespace tessera
