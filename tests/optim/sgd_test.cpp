@@ -77,6 +77,10 @@ TEST(SgdErrors, NameWhatIsWrong) {
   EXPECT_EQ(make({.momentum = 1}), "sgd: expected a momentum from 0 to below 1, got 1");
   EXPECT_EQ(make({.weight_decay = -1}), "sgd: expected a weight decay of at least 0, got -1");
   EXPECT_EQ(make({.nesterov = true}), "sgd: nesterov expects a momentum above 0, got 0");
+  EXPECT_EQ(make({.momentum = 0.5, .dampening = 2}),
+            "sgd: expected a dampening from 0 to 1, got 2");
+  EXPECT_EQ(make({.momentum = 0.5, .dampening = 0.5, .nesterov = true}),
+            "sgd: nesterov expects a dampening of 0, got 0.5");
   EXPECT_EQ(make({.lr = -0.5}), "set_lr: expected a finite learning rate of at least 0, got -0.5");
 }
 
