@@ -81,7 +81,7 @@ TEST(ModuleErrors, NameWhatIsWrong) {
   Loose parent("parent");
   EXPECT_EQ(error_text([&] { parent.add_parameter("a.b", ones({1})); }),
             "Module: expected a name that is not empty and has no '.', got 'a.b'");
-  const Loose child("child");
+  Loose child("child");
   parent.add_module(child);
   EXPECT_EQ(error_text([&] { parent.add_parameter("child", ones({1})); }),
             "Module: 'parent' has a part called 'child' already");

@@ -28,9 +28,9 @@ Linear::Linear(std::string name, int64_t in, int64_t out, const Random& random,
   check_extents("Linear", this->name(), in, out);
   const double bound = 1 / std::sqrt(double(in));
   const Init standard = uniform_init(-bound, bound);
-  const Init& weight_init = options.weight_init ? options.weight_init : standard;
-  weight_ = add_parameter("weight", weight_init(random, {out, in}));
-  if (options.bias) bias_ = add_parameter("bias", standard(random, {out}));
+  const auto chosen = [&](const Init& init) { return init ? init : standard; };
+  weight_ = add_parameter("weight", chosen(options.weight_init)(random, {out, in}));
+  if (options.bias) bias_ = add_parameter("bias", chosen(options.bias_init)(random, {out}));
 }
 
 Linear::Linear(std::string name, const Var& weight)
@@ -70,6 +70,17 @@ LayerNorm::LayerNorm(std::string name, int64_t width, double epsilon)
 Tensor LayerNorm::forward(const Tensor& x) const {
   check_last_extent(name(), x, weight_.shape()[0]);
   return layer_norm(x, weight_, bias_, epsilon_);
+}
+
+RMSNorm::RMSNorm(std::string name, int64_t width, double epsilon)
+    : Layer(std::move(name)), epsilon_(epsilon) {
+  check_extents("RMSNorm", this->name(), width, 1);
+  weight_ = add_parameter("weight", ones({width}));
+}
+
+Tensor RMSNorm::forward(const Tensor& x) const {
+  check_last_extent(name(), x, weight_.shape()[0]);
+  return rms_norm(x, weight_, epsilon_);
 }
 
 Dropout::Dropout(std::string name, double probability, const Random& random)

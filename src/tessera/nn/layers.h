@@ -9,7 +9,7 @@ namespace tessera {
 
 struct LinearOptions {
   bool bias = true;
-  Init weight_init = {};  // none: uniform in ±1/√in, which is also how the bias starts
+  Init weight_init = {}, bias_init = {};  // none: uniform in ±1/√in
 };
 
 // x (…, in) -> x · weightᵀ + bias (…, out)
@@ -56,6 +56,20 @@ class LayerNorm : public Layer {
   Tensor forward(const Tensor& x) const override;
 
   Var weight_, bias_;
+  double epsilon_;
+};
+
+// Over the last axis: x (…, width) -> x / √(mean(x²) + epsilon) · weight
+class RMSNorm : public Layer {
+ public:
+  RMSNorm(std::string name, int64_t width, double epsilon = 1e-6);
+
+  const Var& weight() const { return weight_; }  // (width), from 1
+
+ private:
+  Tensor forward(const Tensor& x) const override;
+
+  Var weight_;
   double epsilon_;
 };
 

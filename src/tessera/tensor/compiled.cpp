@@ -1,5 +1,6 @@
 #include "tessera/tensor/compiled.h"
 
+#include <atomic>
 #include <list>
 
 #include "tessera/base/log.h"
@@ -16,6 +17,7 @@ constexpr size_t kCapacity = 32;          // Programs kept per function
 constexpr int64_t kWarnCompilations = 8;  // the compilation that warns
 
 thread_local bool t_training = true;
+std::atomic<uint64_t> generation{0};  // of traces: raised by forget_traces()
 
 // What a trace depends on.
 struct Signature {
@@ -23,6 +25,7 @@ struct Signature {
   DeviceContext* device = nullptr;  // of the inputs
   std::vector<int64_t> statics;
   bool training = true;
+  uint64_t generation = 0;
 
   bool operator==(const Signature&) const = default;
 };
@@ -90,6 +93,7 @@ std::vector<Tensor> call_eagerly(const Compiled::Function& function, std::span<c
 bool is_training() { return t_training; }
 ModeGuard::ModeGuard(bool training) : previous_(std::exchange(t_training, training)) {}
 ModeGuard::~ModeGuard() { t_training = previous_; }
+void forget_traces() { ++generation; }
 
 struct Compiled::State {
   Function function;
@@ -126,10 +130,13 @@ std::vector<Tensor> Compiled::operator()(std::span<const Tensor> inputs,
   if (!inputs.empty()) signature.device = &common_device(inputs);
   signature.statics.assign(statics.begin(), statics.end());
   signature.training = t_training;
+  signature.generation = generation;
   return state_->run(state_->find(signature), inputs);
 }
 
 Instance& Compiled::State::find(const Signature& signature) {
+  instances.remove_if(
+      [&](const Instance& i) { return i.signature.generation != signature.generation; });
   for (auto it = instances.begin(); it != instances.end(); ++it) {
     if (it->signature != signature) continue;
     ++stats.replays;
@@ -142,7 +149,8 @@ Instance& Compiled::State::find(const Signature& signature) {
   detail::count_compilation();
   if (stats.compilations == kWarnCompilations) {
     log_warning("a function has been compiled ", stats.compilations, " times; this time for ",
-                difference(instances.front().signature, signature),
+                instances.empty() ? "a Var or a module that has changed"
+                                  : difference(instances.front().signature, signature),
                 ". What varies should be an input of fixed shape or a Var.");
   }
   instances.push_front(std::move(instance));

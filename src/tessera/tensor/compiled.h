@@ -78,6 +78,10 @@ class ModeGuard {
   bool previous_;
 };
 
+// Has every compiled function trace anew at its next call, and forget the Programs it has: the host
+// has changed something that a trace looks at. Changes of Vars themselves see to it.
+void forget_traces();
+
 // The typed front of Compiled for a function of tensors that returns one tensor or several.
 template <class R, class... Inputs>
 class CompiledFunction {

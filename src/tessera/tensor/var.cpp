@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "tessera/tensor/compiled.h"
 #include "tessera/tensor/device.h"
 #include "tessera/tensor/eval.h"
 
@@ -31,6 +32,24 @@ void check_same_thread(const VarState& state) {
   }
 }
 
+// A copy of the value in storage of its own.
+std::shared_ptr<Storage> copy_of(const Tensor& value, const std::string& name) {
+  value.eval();
+  const auto slot = value_slot(value.value());
+  DeviceContext& device = *slot->storage->device;
+  const auto storage = make_storage(value.value().type(), device);
+  storage->name = name;
+  const int64_t bytes = byte_size(value.value().type());
+  const HostSpan span(Profile::Kind::transfer, "copy", 2 * bytes);
+  device.backend.copy(ref(storage->buffer), ref(read_slot(*slot)), bytes, {});
+  return storage;
+}
+
+void check_not_tracing(const char* op, const std::string& name) {
+  if (!pending().tracing) return;
+  fail(op, ": '", name, "' cannot be changed while a function is being compiled: do it before");
+}
+
 }  // namespace
 
 Var::Var(const Tensor& initial, std::string name, bool trainable)
@@ -38,18 +57,10 @@ Var::Var(const Tensor& initial, std::string name, bool trainable)
   if (pending().tracing) {
     fail("Var: '", name, "' cannot be made while a function is being compiled: make it before");
   }
-  initial.eval();
   state_->type = initial.value().type();
   state_->trainable = trainable && is_float(state_->type.dtype);
-  const auto slot = value_slot(initial.value());
-  DeviceContext& device = *slot->storage->device;
-  state_->storage = make_storage(state_->type, device);
-  state_->storage->name = std::move(name);
+  state_->storage = copy_of(initial, name);
   state_->self = state_;
-  const Buffer& from = read_slot(*slot);
-  const Buffer& to = state_->storage->buffer;
-  const HostSpan span(Profile::Kind::transfer, "copy", 2 * byte_size(state_->type));
-  device.backend.copy(ref(to), ref(from), byte_size(state_->type), {});
 }
 
 const std::string& Var::name() const { return checked(state_).storage->name; }
@@ -112,6 +123,39 @@ void Var::set(const Scalar& value) const {
     }();
     set_bytes(state.type.dtype, bytes.data());
   });
+}
+
+void Var::set_trainable(bool trainable) const {
+  VarState& state = checked(state_);
+  check_not_tracing("set_trainable", name());
+  if (trainable && !is_float(state.type.dtype)) {
+    fail("set_trainable: expected a floating-point Var, got ", state.type, " for '", name(), "'");
+  }
+  if (state.trainable == trainable) return;
+  state.trainable = trainable;
+  forget_traces();
+}
+
+void Var::replace(const Tensor& value) const {
+  VarState& state = checked(state_);
+  flush();
+  const auto storage = copy_of(value, name());
+  commit(std::span(&state_, 1));  // handles to the old value are stale
+  state.storage = storage;
+  state.type = value.value().type();
+  state.trainable = state.trainable && is_float(state.type.dtype);
+  state.leaf = state.grad = {};
+  forget_traces();
+}
+
+void Var::convert(DType dtype) const {
+  check_not_tracing("convert", name());
+  if (dtype != this->dtype()) replace(value().to(dtype));
+}
+
+void Var::move(Device device) const {
+  check_not_tracing("move", name());
+  if (device != value().device()) replace(value().to(device));
 }
 
 Tensor Var::grad() const { return Tensor(checked(state_).writable_grad()); }

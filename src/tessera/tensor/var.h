@@ -46,10 +46,20 @@ class Var {
   Tensor grad() const;
   void set_grad(const Tensor& grad) const;  // empty: none
 
+  // What a step is made of, changed from outside of one: compiled functions trace anew. Not while a
+  // function is being compiled.
+  void set_trainable(bool trainable) const;
+  // The value cast to another type, or copied to another device, in storage of its own; the
+  // gradient is forgotten, and what was computed from the Var before must have been read.
+  void convert(DType dtype) const;
+  void move(Device device) const;
+
   bool same_slot(const Var& other) const { return state_ == other.state_; }
   const std::shared_ptr<VarState>& state() const { return state_; }
 
  private:
+  void replace(const Tensor& value) const;
+
   std::shared_ptr<VarState> state_;
 };
 
