@@ -114,6 +114,77 @@ TEST(SequentialLayer, ChainsLayersAndFunctions) {
   EXPECT_EQ(model(x).to_vector<float>(), second(relu(first(x))).to_vector<float>());
 }
 
+TEST(LinearLayer, TakesAnInitOfItsBias) {
+  const Linear layer("fc", 3, 2, Random(5), {.bias_init = constant_init(0)});
+  EXPECT_EQ(layer.bias().value().to_vector<float>(), std::vector<float>(2, 0.0f));
+  EXPECT_NE(layer.weight().value().to_vector<float>()[0], 0);
+}
+
+TEST(AttentionLayer, DropsWeightsInTrainingOnly) {
+  const MultiHeadAttention layer("attention", 8, Random(5), {.heads = 2, .dropout = 0.5});
+  const Tensor x = tensor(counting(64), {1, 8, 8});
+  const auto run = [&] { return layer(x).to_vector<float>(); };
+  EXPECT_NE(run(), run());
+  const ModeGuard evaluation(false);
+  EXPECT_EQ(run(), run());
+}
+
+// What a decoder does: keys and values of a prefix kept, the last token attends to all.
+TEST(AttentionLayer, ItsHalvesMakeACache) {
+  const MultiHeadAttention layer("attention", 8, Random(5),
+                                 {.heads = 4, .kv_heads = 2, .rotary = RotaryOptions{}});
+  EXPECT_EQ(layer.qkv().weight().shape(), Shape({16, 8}));
+  const Tensor x = tensor(counting(48), {1, 6, 8});
+  const auto before = layer.project(slice(x, 1, 0, 5));
+  const auto last = layer.project(slice(x, 1, 5, 6), tensor(std::vector<int64_t>{5}));
+  const Tensor k = concat({before.k, last.k}, 2), v = concat({before.v, last.v}, 2);
+  const Tensor y = layer.join(attention(last.q, k, v, {.causal = true}));
+  const std::vector<float> step = y.to_vector<float>();
+  const std::vector<float> whole = slice(layer(x), 1, 5, 6).to_vector<float>();
+  ASSERT_EQ(step.size(), 8u);
+  for (size_t i = 0; i < step.size(); ++i) EXPECT_NEAR(step[i], whole[i], 1e-6);
+}
+
+TEST(AttentionLayer, TakesInits) {
+  const MultiHeadAttention layer("attention", 4, Random(5),
+                                 {.heads = 2,
+                                  .weight_init = constant_init(1),
+                                  .bias_init = constant_init(2),
+                                  .out_init = constant_init(3)});
+  EXPECT_EQ(layer.qkv().weight().value().to_vector<float>()[0], 1);
+  EXPECT_EQ(layer.qkv().bias().value().to_vector<float>()[0], 2);
+  EXPECT_EQ(layer.out().weight().value().to_vector<float>()[0], 3);
+}
+
+TEST(MlpLayer, HasAGateWhereItsKindHas) {
+  const Mlp plain("mlp", 4, 8, Random(5), {.down_init = constant_init(3)});
+  EXPECT_EQ(plain.gate(), nullptr);
+  EXPECT_EQ(plain.down().weight().value().to_vector<float>()[0], 3);
+  const Mlp gated("mlp", 4, 8, Random(5), {.kind = MlpKind::swiglu, .bias = false});
+  ASSERT_NE(gated.gate(), nullptr);
+  EXPECT_EQ(gated.gate()->weight().shape(), Shape({8, 4}));
+  EXPECT_EQ(gated.named_parameters().size(), 3u);
+}
+
+TEST(AttentionErrors, NameWhatIsWrong) {
+  const auto make = [](int64_t width, const MultiHeadAttentionOptions& options) {
+    return error_text([&] { MultiHeadAttention("a", width, Random(1), options); });
+  };
+  EXPECT_EQ(make(8, {.heads = 3}),
+            "MultiHeadAttention: expected a number of heads that divides the width for 'a', got 3 "
+            "and 8");
+  EXPECT_EQ(make(8, {.heads = 4, .kv_heads = 3}),
+            "MultiHeadAttention: expected kv_heads that divide the heads for 'a', got 3 and 4");
+  EXPECT_EQ(make(6, {.heads = 2, .rotary = RotaryOptions{}}),
+            "MultiHeadAttention: rotary embedding expects heads of even width for 'a', got 3");
+  EXPECT_EQ(make(8, {.dropout = 1}),
+            "MultiHeadAttention: expected a dropout from 0 to below 1 for 'a', got 1");
+  const MultiHeadAttention layer("a", 8, Random(1), {.heads = 2});
+  EXPECT_TRUE(error_text([&] {
+                layer(ones({5, 8}));
+              }).starts_with("a: expected an input (batch, length, 8), got (5, 8)"));
+}
+
 TEST(LayerErrors, NameWhatIsWrong) {
   const Random random(1);
   const Linear linear("fc", 3, 2, random);
