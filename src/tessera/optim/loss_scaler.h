@@ -10,7 +10,7 @@
 //   clip_grad_norm(optimizer.parameters(), 1);
 //   optimizer.step();
 //
-// The scale is a Var and the device decides: nothing recompiles, and the host does not wait. Scales
+// The scale is a Var on the default device, and the device decides: nothing recompiles, and the host does not wait. Scales
 // are those of PyTorch's GradScaler.
 #pragma once
 
