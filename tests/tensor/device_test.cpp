@@ -11,6 +11,7 @@
 #include "tessera/tensor/autograd.h"
 #include "tessera/tensor/compiled.h"
 #include "tessera/tensor/ops.h"
+#include "tessera/tessera.h"
 
 namespace tessera {
 namespace {
@@ -82,6 +83,55 @@ TEST_F(Devices, CompiledFunctionsRunWhereTheirInputsAre) {
   EXPECT_EQ(step().item(), 9);
   EXPECT_EQ(step().item(), 12);
   EXPECT_EQ(step().device(), Device("opencl:1"));
+}
+
+TEST_F(Devices, VarsMoveInPlace) {
+  const Var w(x, "w");
+  const Var copy = w;
+  const auto twice = compile([&] { return w * 2; });
+  EXPECT_EQ(twice().device(), Device("cpu"));
+  const Tensor old = w;
+  w.move("opencl:1");
+  EXPECT_EQ(copy.value().device(), Device("opencl:1"));
+  EXPECT_EQ(w.name(), "w");
+  EXPECT_EQ(to_doubles(copy.value()), (Doubles{1, 2, 3}));
+  w.set(4);
+  const Tensor y = twice();  // traced anew, on the other device
+  EXPECT_EQ(y.device(), Device("opencl:1"));
+  EXPECT_EQ(to_doubles(y), (Doubles{8, 8, 8}));
+  EXPECT_EQ(twice.stats().compilations, 2);
+  EXPECT_TRUE(error_text([&] { old.eval(); }).starts_with("w: value was replaced by step "));
+  const auto moving = compile([&] {
+    w.move("cpu");
+    return w * 1;
+  });
+  EXPECT_EQ(error_text([&] { moving(); }),
+            "move: 'w' cannot be changed while a function is being compiled: do it before");
+}
+
+TEST_F(Devices, AMovedModelTrainsThere) {
+  Linear here("fc", 3, 2, Random(1)), there("fc", 3, 2, Random(1));
+  there.to("opencl:1");
+  const auto train = [&](const Linear& fc, Device device) {
+    AdamW optimizer(fc.named_parameters(), {.lr = 0.1, .skip_nonfinite = true});
+    const LossScaler scaler({}, device);
+    const Ema ema(fc.named_parameters());
+    GradientAccumulator accumulator(fc.parameters());
+    const auto step = compile([&](const Tensor& input) {
+      scaler.backward(sum(square(fc(input))));
+      scaler.unscale(optimizer);
+      accumulator.add();
+      accumulator.take();
+      clip_grad_norm(fc.parameters(), 1);
+      optimizer.step();
+      ema.update();
+    });
+    for (int i = 0; i < 3; ++i) step(x.to(device));
+    EXPECT_EQ(fc.weight().value().device(), device);
+    EXPECT_EQ(ema.averages()[0].value().device(), device);
+    return to_doubles(fc.weight().value());
+  };
+  EXPECT_EQ(train(here, "cpu"), train(there, "opencl:1"));
 }
 
 TEST_F(Devices, TheDefaultIsWhereNewTensorsAreMade) {

@@ -9,10 +9,10 @@
 
 namespace tessera {
 
-LossScaler::LossScaler(const LossScalerOptions& options)
+LossScaler::LossScaler(const LossScalerOptions& options, Device device)
     : options_(options),
-      scale_(scalar(float(options.initial)), "loss_scaler.scale", false),
-      good_(scalar(int64_t{0}), "loss_scaler.good", false) {
+      scale_(scalar(float(options.initial)).to(device), "loss_scaler.scale", false),
+      good_(scalar(int64_t{0}).to(device), "loss_scaler.good", false) {
   if (!(options.initial > 0 && std::isfinite(options.initial))) {
     fail("LossScaler: expected a finite scale above 0, got ", options.initial);
   }

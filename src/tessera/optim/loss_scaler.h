@@ -10,11 +10,12 @@
 //   clip_grad_norm(optimizer.parameters(), 1);
 //   optimizer.step();
 //
-// The scale is a Var on the default device, and the device decides: nothing recompiles, and the host does not wait. Scales
+// The scale is a Var and the device decides: nothing recompiles, and the host does not wait. Scales
 // are those of PyTorch's GradScaler.
 #pragma once
 
 #include "tessera/optim/optimizer.h"
+#include "tessera/tensor/device.h"
 
 namespace tessera {
 
@@ -26,7 +27,8 @@ struct LossScalerOptions {
 
 class LossScaler {
  public:
-  explicit LossScaler(const LossScalerOptions& options = {});
+  // The device is that of the loss.
+  explicit LossScaler(const LossScalerOptions& options = {}, Device device = default_device());
 
   // backward() of the scaled loss.
   void backward(const Tensor& loss) const;
