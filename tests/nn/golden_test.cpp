@@ -66,8 +66,9 @@ std::unique_ptr<Layer> make_sequential() {
   return model;
 }
 
-std::unique_ptr<Layer> make_mlp(MlpKind kind, bool bias) {
-  return std::make_unique<Mlp>("mlp", 6, 12, Random(1), MlpOptions{.kind = kind, .bias = bias});
+std::unique_ptr<Layer> make_mlp(FeedForwardKind kind, bool bias) {
+  return std::make_unique<FeedForward>("mlp", 6, 12, Random(1),
+                                       FeedForwardOptions{.kind = kind, .bias = bias});
 }
 
 std::unique_ptr<Layer> make_attention(int64_t width, const MultiHeadAttentionOptions& options) {
@@ -91,10 +92,10 @@ const Case kCases[] = {
      return std::make_unique<LayerNorm>("norm", 6, 1e-3); }},
   {"rms_norm", []() -> std::unique_ptr<Layer> {
      return std::make_unique<RMSNorm>("norm", 6, 1e-4); }},
-  {"mlp_relu", [] { return make_mlp(MlpKind::relu, true); }},
-  {"mlp_gelu", [] { return make_mlp(MlpKind::gelu, true); }},
-  {"mlp_gelu_tanh", [] { return make_mlp(MlpKind::gelu_tanh, false); }},
-  {"mlp_swiglu", [] { return make_mlp(MlpKind::swiglu, false); }},
+  {"mlp_relu", [] { return make_mlp(FeedForwardKind::relu, true); }},
+  {"mlp_gelu", [] { return make_mlp(FeedForwardKind::gelu, true); }},
+  {"mlp_gelu_tanh", [] { return make_mlp(FeedForwardKind::gelu_tanh, false); }},
+  {"mlp_swiglu", [] { return make_mlp(FeedForwardKind::swiglu, false); }},
   {"attention", [] { return make_attention(8, {.heads = 2, .causal = false}); }},
   {"attention_causal", [] { return make_attention(8, {.heads = 2}); }},
   {"attention_grouped", [] {

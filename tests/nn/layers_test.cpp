@@ -156,11 +156,11 @@ TEST(AttentionLayer, TakesInits) {
   EXPECT_EQ(layer.out().weight().value().to_vector<float>()[0], 3);
 }
 
-TEST(MlpLayer, HasAGateWhereItsKindHas) {
-  const Mlp plain("mlp", 4, 8, Random(5), {.down_init = constant_init(3)});
+TEST(FeedForwardLayer, HasAGateWhereItsKindHas) {
+  const FeedForward plain("mlp", 4, 8, Random(5), {.down_init = constant_init(3)});
   EXPECT_EQ(plain.gate(), nullptr);
   EXPECT_EQ(plain.down().weight().value().to_vector<float>()[0], 3);
-  const Mlp gated("mlp", 4, 8, Random(5), {.kind = MlpKind::swiglu, .bias = false});
+  const FeedForward gated("mlp", 4, 8, Random(5), {.kind = FeedForwardKind::swiglu, .bias = false});
   ASSERT_NE(gated.gate(), nullptr);
   EXPECT_EQ(gated.gate()->weight().shape(), Shape({8, 4}));
   EXPECT_EQ(gated.named_parameters().size(), 3u);

@@ -97,8 +97,7 @@ struct Attention : Module {
         qkv("qkv", kWidth, 3 * kWidth, random),
         out("out", kWidth, kWidth, random),
         head("head", embedding.weight()) {
-    for (const Module* child :
-         std::initializer_list<Module*>{&embedding, &norm, &qkv, &out, &head}) {
+    for (Module* child : std::initializer_list<Module*>{&embedding, &norm, &qkv, &out, &head}) {
       add_module(*child);
     }
   }

@@ -7,25 +7,25 @@
 
 namespace tessera {
 
-enum class MlpKind : uint8_t {
+enum class FeedForwardKind : uint8_t {
   relu,
   gelu,
   gelu_tanh,  // GPT-2's approximation
   swiglu,     // Shazeer 2020: down(silu(gate(x)) · up(x)), as Llama has it
 };
 
-struct MlpOptions {
-  MlpKind kind = MlpKind::gelu_tanh;
+struct FeedForwardOptions {
+  FeedForwardKind kind = FeedForwardKind::gelu_tanh;
   bool bias = true;
   Init weight_init = {}, bias_init = {};  // as Linear's
   Init down_init = {};                    // of the last weight; none: as weight_init
 };
 
 // x (…, width) -> down(f(up(x))) (…, width), with `hidden` channels between.
-class Mlp : public Layer {
+class FeedForward : public Layer {
  public:
-  Mlp(std::string name, int64_t width, int64_t hidden, const Random& random,
-      const MlpOptions& options = {});
+  FeedForward(std::string name, int64_t width, int64_t hidden, const Random& random,
+              const FeedForwardOptions& options = {});
 
   const Linear& up() const { return up_; }
   const Linear& down() const { return down_; }
@@ -34,7 +34,7 @@ class Mlp : public Layer {
  private:
   Tensor forward(const Tensor& x) const override;
 
-  MlpKind kind_;
+  FeedForwardKind kind_;
   std::optional<Linear> gate_;  // (hidden, width)
   Linear up_;                   // (hidden, width)
   Linear down_;                 // (width, hidden)
