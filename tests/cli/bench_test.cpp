@@ -79,7 +79,8 @@ TEST(Bench, RefusesWhatIsNoSuiteOrDevice) {
   EXPECT_EQ(result.status, 2);
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(result.err,
-            "tessera: bench: expected matmul|elementwise|rows|transfer|step|claims, got 'matmull'; "
+            "tessera: bench: expected matmul|elementwise|rows|transfer|step|claims|lattice, got "
+            "'matmull'; "
             "did you mean 'matmul'?\ntry 'tessera bench --help'\n");
   result = run_command({"bench", "transfer", "--device", "cpu,gpu"});
   EXPECT_EQ(result.status, 2);

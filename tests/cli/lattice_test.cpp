@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iomanip>
+#include <sstream>
 
 #include "cli/run_command.h"
 #include "io/temp_folder.h"
@@ -77,6 +79,58 @@ TEST(LatticeCommands, GoFromVectorsToResults) {
   const Json& last = eval.at("rows").as_array().back();
   EXPECT_EQ(last.get<int64_t>("nprobe"), 30);
   EXPECT_GE(last.get<double>("recall_at_10"), 0.95);
+}
+
+TEST(LatticeCommands, EvalDrawsAPage) {
+  const Files files;
+  const std::string page = files.at("eval.html");
+  const Words words = {"eval",   files.index, "--data", files.at("vectors.npy"),
+                       "--html", page,        "--json"};
+  const Json eval = Json::parse(run_command(words).out, "eval");
+  const std::string html = read_text(page);
+  EXPECT_TRUE(html.starts_with("<!DOCTYPE html>")) << html;
+  const auto count = [&](std::string_view part) {
+    size_t met = 0;
+    for (size_t at = html.find(part); at != html.npos; at = html.find(part, at + 1)) ++met;
+    return met;
+  };
+  // Recall at three depths, and the speed of one at a time.
+  EXPECT_EQ(count("<svg "), 2u);
+  EXPECT_EQ(count("<rect "), 4 * eval.at("rows").as_array().size());
+  for (const Json& row : eval.at("rows").as_array()) {
+    std::ostringstream label;
+    label << std::fixed << std::setprecision(3) << row.get<double>("recall_at_10") << " at nprobe "
+          << row.get<int64_t>("nprobe") << "<";
+    EXPECT_GE(count(label.str()), 1u) << label.str();
+  }
+  for (const char* part : {"http", "<script", "<link", "src="}) EXPECT_EQ(count(part), 0u) << part;
+  EXPECT_EQ(run_command({"eval", files.index, "--data", files.at("vectors.npy"), "--html",
+                         files.at("none/eval.html")})
+                .out,
+            "");  // nothing was measured
+}
+
+// 3 anchors of 2 dimensions and 4 points, as the Voronoi lattice compressor wrote it.
+TEST(LatticeCommands, ImportAnOldIndex) {
+  const TempFolder folder;
+  const std::string from = (folder / "old.idx").native(), to = (folder / "new.tsr").native();
+  std::string file("\x41\x43\x4C\x56\1\0\3\0\0\0\2\0\0\0\4\0\0\0\0", 19);
+  file += std::string("\0\x3C\0\0\0\0\0\x3C\0\xBC\0\0", 12);  // (1, 0), (0, 1), (-1, 0)
+  file += std::string("\2\0\0\0\0\0\0\0\2\0\0\0\1\0\0\0", 16);
+  write_text(from, file);
+  EXPECT_EQ(run_command({"maintain", "import", from, "-o", to}).out,
+            "imported 4 vectors of 2 dimensions in 3 cells, without codes: a search ranks cells, "
+            "not vectors\n");
+  const std::vector<float> query = {-3, 1};
+  write_npy(folder / "q.npy", DType::f32, {1, 2}, std::as_bytes(std::span(query)));
+  const Json found = Json::parse(
+      run_command({"search", to, (folder / "q.npy").native(), "-k", "4", "--json"}).out, "search");
+  const Json& ids = found.at("queries").at(size_t(0)).at("ids");
+  std::vector<int64_t> order;
+  for (size_t i = 0; i < 4; ++i) order.push_back(ids.at(i).as_int("id"));
+  EXPECT_EQ(order, (std::vector<int64_t>{0, 2, 3, 1}));
+  EXPECT_EQ(run_command({"maintain", "import", from}).err,
+            "tessera: maintain: expected import FILE -o INDEX\ntry 'tessera maintain --help'\n");
 }
 
 std::vector<float> rows_of(const std::string& path) {
@@ -185,7 +239,8 @@ TEST(LatticeCommands, SayWhatIsWrong) {
       {{"eval", files.index}, "eval: expected one index and --data FILE"},
       {{"maintain", "add", files.index}, "maintain: expected add INDEX VECTORS"},
       {{"maintain", "delete", files.index, "x"}, "maintain: expected an id, got 'x'"},
-      {{"maintain", "grow"}, "maintain: expected add, delete, compact, verify or export, got grow"},
+      {{"maintain", "grow"},
+       "maintain: expected add, delete, compact, verify, export or import, got grow"},
   };
   for (const auto& [words, text] : calls) EXPECT_EQ(files.failure(words, 2), "tessera: " + text);
 }

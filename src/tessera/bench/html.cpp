@@ -29,11 +29,6 @@ svg { max-width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 1
 .own { fill: var(--own); } .gpu { fill: var(--gpu); }
 )";
 
-std::string element(std::string_view tag, std::string_view text, std::string_view css_class = "") {
-  const std::string attribute = css_class.empty() ? "" : cat(" class=\"", css_class, "\"");
-  return cat("<", tag, attribute, ">", escape(text), "</", tag, ">");
-}
-
 std::string css_class_of(const std::string& column) {
   if (is_yardstick(column)) return column;
   return column.starts_with("cpu") ? "own" : "gpu";
@@ -111,16 +106,24 @@ std::string claims_html(const std::vector<Claim>& claims) {
 
 }  // namespace
 
+std::string element(std::string_view tag, std::string_view text, std::string_view css_class) {
+  const std::string attribute = css_class.empty() ? "" : cat(" class=\"", css_class, "\"");
+  return cat("<", tag, attribute, ">", escape(text), "</", tag, ">");
+}
+
+std::string page(std::string_view title, std::string_view body) {
+  return cat(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n",
+      element("title", title), "\n<style>", kStyle, "</style>\n</head>\n<body>\n",
+      element("h1", title), "\n", body, "\n</body>\n</html>\n");
+}
+
 std::string to_html(const Results& results) {
-  std::string html =
-      cat("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-          "<title>tessera bench</title>\n<style>",
-          kStyle, "</style>\n</head>\n<body>\n<h1>tessera bench</h1>\n",
-          element("pre", machine_text(results) + limits_text(results.limits)), "\n");
+  std::string html = cat(element("pre", machine_text(results) + limits_text(results.limits)), "\n");
   for (const std::string& suite : results.suites()) html += suite_html(suite, results);
   if (!results.claims.empty()) html += claims_html(results.claims);
-  return cat(html, element("pre", footer_text(results), "soft"), "\n</body>\n</html>\n");
+  return page("tessera bench", cat(html, element("pre", footer_text(results), "soft")));
 }
 
 }  // namespace tessera::bench

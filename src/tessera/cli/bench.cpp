@@ -10,6 +10,7 @@
 #include "tessera/bench/run.h"
 #include "tessera/bench/suites.h"
 #include "tessera/bench/text.h"
+#include "tessera/cli/lattice_bench.h"
 #include "tessera/cli/suggest.h"
 #include "tessera/cli/version.h"
 #include "tessera/io/atomic_file.h"
@@ -28,18 +29,25 @@ constexpr Option kOptions[] = {
     {"--json", "FILE", "write the results as a JSON document; -: to standard output, no tables"},
     {"--html", "FILE", "write a page with charts that needs no network"},
     {"--quick", "", "few samples, and without the lines that take long"},
+    {"--small", "", "lattice: 1,000 vectors of 64 dimensions alone"},
+    {"--large", "", "lattice: 10,000 vectors of 128 dimensions alone"},
 };
+
+// It has no lines that are checked and timed, so it is no suite of bench/.
+constexpr std::string_view kLattice = "lattice";
 
 constexpr std::string_view kExamples[] = {
     "tessera bench transfer --quick",
     "tessera bench elementwise --quick --device cpu",
     "tessera bench transfer --quick --json -",
+    "tessera bench lattice --small",
 };
 
 std::string topics() {
   std::string text = "suites (default: all):\n";
   for (const bench::Suite& suite : bench::suites()) text += help_line(suite.name, suite.help);
-  return text;
+  return cat(text, "\nby itself:\n",
+             help_line(kLattice, "vectors compressed: training, times, sizes and their recall"));
 }
 
 void check_suites(const std::vector<std::string>& words) {
@@ -49,10 +57,13 @@ void check_suites(const std::vector<std::string>& words) {
     list += cat(list.empty() ? "" : "|", suite.name);
     names.push_back(suite.name);
   }
+  names.push_back(kLattice);
   for (const std::string& word : words) {
-    if (std::ranges::find(names, word) != names.end()) continue;
-    throw UsageError(
-        cat("bench: expected ", list, ", got '", word, "'", did_you_mean(word, names)));
+    if (std::ranges::find(names, word) == names.end()) {
+      throw UsageError(cat("bench: expected ", list, "|", kLattice, ", got '", word, "'",
+                           did_you_mean(word, names)));
+    }
+    if (word == kLattice && words.size() > 1) throw UsageError("bench: lattice runs by itself");
   }
 }
 
@@ -83,12 +94,6 @@ std::vector<Device> choose_devices(const Arguments& arguments) {
   }
   for (const Device device : devices) device_context(device);
   return devices;
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(std::as_bytes(std::span<const char>(text)));
-  file.commit();
 }
 
 // Before minutes of work: that the files can be written, and are two.
@@ -143,9 +148,9 @@ class Bench {
       progress_.clear();
       console_.out << to_json(results_);
     } else if (!options_.json.empty()) {
-      write_file(options_.json, to_json(results_));
+      write_result(options_.json, to_json(results_));
     }
-    if (!options_.html.empty()) write_file(options_.html, to_html(results_));
+    if (!options_.html.empty()) write_result(options_.html, to_html(results_));
   }
 
   // Each line as soon as it is known: a run takes minutes.
@@ -165,6 +170,12 @@ class Bench {
 Status run_bench(const Arguments& arguments, Console& console) {
   check_suites(arguments.words);
   const std::vector<std::string>& asked = arguments.words;
+  if (std::ranges::find(asked, kLattice) != asked.end()) {
+    return run_lattice_bench(arguments, console);
+  }
+  for (const std::string_view option : {"--small", "--large"}) {
+    if (arguments.has(option)) throw UsageError(cat("bench: only lattice takes ", option));
+  }
   BenchOptions options;
   options.devices = choose_devices(arguments);
   options.quick = arguments.has("--quick");

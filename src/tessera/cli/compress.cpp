@@ -2,6 +2,7 @@
 #include <ostream>
 #include <sstream>
 
+#include "tessera/bench/format.h"
 #include "tessera/cli/command.h"
 #include "tessera/cli/lattice_words.h"
 #include "tessera/io/json.h"
@@ -86,8 +87,10 @@ std::string to_text(const Result& r, const lattice::BuildOptions& options,
       << " anchors, " << options.bits << " bits, "
       << (r.report.is_pca ? "principal axes" : "random rotation") << "\n";
   out << "training    " << r.report.iterations << " iterations"
-      << (r.report.converged ? " until quiet" : "") << ", " << r.report.train_seconds << " s\n";
-  out << "encoding    " << r.report.encode_seconds << " s\n";
+      << (r.report.converged ? " until quiet" : "") << ", "
+      << bench::time_text(r.report.train_seconds) << "\n";
+  out << "transform   " << bench::time_text(r.report.transform_seconds) << "\n";
+  out << "encoding    " << bench::time_text(r.report.encode_seconds) << "\n";
   out << "size        " << size_text(r.report.file_bytes) << " of "
       << size_text(r.report.vector_bytes) << ", " << 100 * r.ratio() << " %, "
       << double(r.report.file_bytes) / double(r.report.rows) << " bytes a vector\n";
@@ -110,6 +113,7 @@ std::string to_json(const Result& r, const std::string& path) {
              .set("bytes", r.report.file_bytes)
              .set("ratio", r.ratio())
              .set("train_seconds", r.report.train_seconds)
+             .set("transform_seconds", r.report.transform_seconds)
              .set("encode_seconds", r.report.encode_seconds)
              .set("nprobe", r.nprobe)
              .set("recall_at_10", r.queries > 0 ? Json(r.measured.recall) : Json())

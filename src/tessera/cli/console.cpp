@@ -4,7 +4,10 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <span>
 #include <string>
+
+#include "tessera/io/atomic_file.h"
 
 namespace tessera::cli {
 
@@ -35,6 +38,12 @@ Console process_console() {
 std::string Console::colored(std::string_view text, Color color) const {
   if (!colors) return std::string(text);
   return cat(color == Color::red ? "\x1b[31m" : "\x1b[32m", text, "\x1b[0m");
+}
+
+void write_result(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 void Progress::show(std::string_view text) {

@@ -1,6 +1,7 @@
 // Where a command writes: results to `out`, everything else to `err`.
 #pragma once
 
+#include <filesystem>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct Console {
 // Of this process: standard output and standard error. Colours need a terminal, a TERM other than
 // "dumb", and no NO_COLOR; progress needs the first two.
 Console process_console();
+
+// A result as a file, all at once.
+void write_result(const std::filesystem::path& path, std::string_view text);
 
 // One line on a terminal that is written over, and gone with this object. Silent elsewhere.
 class Progress {

@@ -2,8 +2,12 @@
 #include <ostream>
 #include <sstream>
 
+#include "tessera/bench/format.h"
+#include "tessera/bench/html.h"
+#include "tessera/bench/svg.h"
 #include "tessera/cli/command.h"
 #include "tessera/cli/lattice_words.h"
+#include "tessera/io/atomic_file.h"
 #include "tessera/io/json.h"
 #include "tessera/lattice/measure.h"
 
@@ -19,11 +23,13 @@ constexpr Option kOptions[] = {
     kDTypeOption,
     kTensorOption,
     {"--json", "", "the result as a JSON document"},
+    {"--html", "FILE", "write a page with charts that needs no network"},
 };
 
 constexpr std::string_view kExamples[] = {
     "tessera eval vectors.tsr --data vectors.npy",
     "tessera eval vectors.tsr --data vectors.npy --queries queries.npy --json",
+    "tessera eval vectors.tsr --data vectors.npy --html eval.html",
 };
 
 constexpr int64_t kSampledQueries = 200;
@@ -87,10 +93,48 @@ std::string to_json(const std::vector<Row>& rows, int64_t queries, double bytes)
          "\n";
 }
 
+// A bar for each nprobe.
+template <class Value>
+bench::BarGroup bars(std::string title, const char* css_class, const std::vector<Row>& rows,
+                     Value value, int digits) {
+  bench::BarGroup group{std::move(title), {}};
+  for (const Row& row : rows) {
+    const double number = value(row);
+    group.bars.push_back(
+        {css_class, cat(bench::fixed(number, digits), " at nprobe ", row.nprobe), number});
+  }
+  return group;
+}
+
+std::string to_html(const std::vector<Row>& rows, const std::string& index,
+                    const std::string& text) {
+  std::vector<bench::BarGroup> recalls, speeds;
+  for (size_t i = 0; i < rows.front().recalls.size(); ++i) {
+    recalls.push_back(bars(
+        cat("recall@", kDepths[i]), "own", rows, [i](const Row& row) { return row.recalls[i]; },
+        3));
+  }
+  if (rows.front().batch_qps > 0) {
+    speeds.push_back(bars(
+        "queries a second, all at once", "gpu", rows, [](const Row& row) { return row.batch_qps; },
+        0));
+  }
+  speeds.push_back(bars(
+      "queries a second, one at a time", "gpu", rows,
+      [](const Row& row) { return 1 / row.query_seconds; }, 0));
+  return bench::page(
+      cat("tessera eval ", index),
+      cat(bench::element("pre", text), "\n<h2>recall</h2>\n<div class=\"scroll\">",
+          bench::bar_chart("recall by cells looked into, longer is better", recalls),
+          "</div>\n<h2>speed</h2>\n<div class=\"scroll\">",
+          bench::bar_chart("speed by cells looked into, longer is faster", speeds), "</div>\n"));
+}
+
 Status run_eval(const Arguments& arguments, Console& console) {
   if (arguments.words.size() != 1 || !arguments.has("--data")) {
     throw UsageError("eval: expected one index and --data FILE");
   }
+  if (arguments.has("--html")) AtomicFile{arguments.value("--html", "")};  // that it can be written
   const lattice::VectorIndex index(arguments.words[0]);
   const VectorFile data = open_vectors(arguments, arguments.value("--data", ""));
   if (data.dim() != index.snapshot().info().dim || data.rows() <= index.snapshot().max_id()) {
@@ -118,8 +162,11 @@ Status run_eval(const Arguments& arguments, Console& console) {
   progress.clear();
   const int64_t live = std::max<int64_t>(1, index.snapshot().live());
   const double bytes = double(index.snapshot().bytes()) / double(live);
-  console.out << (arguments.has("--json") ? to_json(rows, truth.count(), bytes)
-                                          : to_text(rows, truth.count(), bytes));
+  const std::string text = to_text(rows, truth.count(), bytes);
+  console.out << (arguments.has("--json") ? to_json(rows, truth.count(), bytes) : text);
+  if (arguments.has("--html")) {
+    write_result(arguments.value("--html", ""), to_html(rows, arguments.words[0], text));
+  }
   return Status::done;
 }
 

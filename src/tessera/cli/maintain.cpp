@@ -7,6 +7,7 @@
 #include "tessera/cli/lattice_words.h"
 #include "tessera/io/npy.h"
 #include "tessera/lattice/vector_index.h"
+#include "tessera/lattice/vlc_import.h"
 
 namespace tessera::cli {
 
@@ -15,7 +16,7 @@ namespace {
 constexpr Option kOptions[] = {
     {"--first", "ID", "add: the id of the first vector (default: behind the highest)"},
     {"--replace", "", "add: vectors take the place of those that have their ids"},
-    {"-o", "FILE", "export: the .npy file to write"},
+    {"-o", "FILE", "export: the .npy file to write; import: the index"},
     kDimOption,
     kDTypeOption,
     kTensorOption,
@@ -30,11 +31,13 @@ constexpr std::string_view kExamples[] = {
 };
 
 std::string topics() {
-  return cat("actions:\n", help_line("add INDEX VECTORS", "vectors of a file, as one commit"),
-             help_line("delete INDEX ID ...", "vectors, as one commit"),
-             help_line("compact INDEX", "rewrite the file without what was deleted"),
-             help_line("verify INDEX", "read everything and check it"),
-             help_line("export INDEX", "the vectors that the codes stand for, by id, as .npy"));
+  return cat(
+      "actions:\n", help_line("add INDEX VECTORS", "vectors of a file, as one commit"),
+      help_line("delete INDEX ID ...", "vectors, as one commit"),
+      help_line("compact INDEX", "rewrite the file without what was deleted"),
+      help_line("verify INDEX", "read everything and check it"),
+      help_line("export INDEX", "the vectors that the codes stand for, by id, as .npy"),
+      help_line("import FILE", "a .idx file of the Voronoi lattice compressor, as an index"));
 }
 
 constexpr int64_t kRowsAtATime = 65536;
@@ -95,6 +98,14 @@ std::string export_vectors(const lattice::VectorIndex& index, const std::string&
   return cat("wrote ", ids.size(), " vectors\n");
 }
 
+std::string import_index(const std::string& from, const std::string& to) {
+  lattice::import_vlc(from, to);
+  const lattice::VectorIndex index(to);
+  return cat("imported ", index.snapshot().live(), " vectors of ", index.snapshot().info().dim,
+             " dimensions in ", index.snapshot().info().cells(),
+             " cells, without codes: a search ranks cells, not vectors\n");
+}
+
 Status run_maintain(const Arguments& arguments, Console& console) {
   const std::vector<std::string>& words = arguments.words;
   const std::string action = words.empty() ? "nothing" : words[0];
@@ -124,9 +135,12 @@ Status run_maintain(const Arguments& arguments, Console& console) {
   } else if (action == "export") {
     expect(words.size() == 2 && arguments.has("-o"), "export INDEX -o FILE");
     text = export_vectors(lattice::VectorIndex(words[1]), arguments.value("-o", ""));
+  } else if (action == "import") {
+    expect(words.size() == 2 && arguments.has("-o"), "import FILE -o INDEX");
+    text = import_index(words[1], arguments.value("-o", ""));
   } else {
     throw UsageError(
-        cat("maintain: expected add, delete, compact, verify or export, got ", action));
+        cat("maintain: expected add, delete, compact, verify, export or import, got ", action));
   }
   console.out << text;
   return Status::done;

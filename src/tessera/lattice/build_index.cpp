@@ -1,7 +1,6 @@
 #include "tessera/lattice/build_index.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 #include "tessera/base/thread_pool.h"
@@ -9,6 +8,7 @@
 #include "tessera/lattice/lists.h"
 #include "tessera/lattice/nearest.h"
 #include "tessera/lattice/points.h"
+#include "tessera/lattice/trainer.h"
 #include "tessera/lattice/transform.h"
 #include "tessera/lattice/vector_index.h"
 
@@ -18,10 +18,6 @@ namespace {
 
 constexpr int64_t kSamplePoints = 50'000;  // that units and transforms are chosen on
 constexpr int64_t kHeldOut = 200;
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 struct Codes {
   CodeSpec spec;
@@ -180,15 +176,15 @@ BuildReport build_index(const VectorFile& vectors, const std::filesystem::path& 
     if (progress) progress({phase, done, vectors.rows()});
   };
   BuildReport report;
-  auto begin = std::chrono::steady_clock::now();
+  Stopwatch clock;
   AnchorOptions anchor_options = options.anchors;
   anchor_options.seed = options.seed;
   const TrainedAnchors anchors =
       train_anchors(vectors, options.metric, anchor_options, options.memory / 2, training);
+  report.train_seconds = clock.lap();
   const Codes codes = choose_codes(vectors, options, anchors);
-  report.train_seconds = seconds_since(begin);
+  report.transform_seconds = clock.lap();
 
-  begin = std::chrono::steady_clock::now();
   std::vector<int32_t> cells(size_t(vectors.rows()));
   const NearestAnchors nearest(anchors.data, anchors.dim);
   std::vector<float> distances;
@@ -214,7 +210,8 @@ BuildReport build_index(const VectorFile& vectors, const std::filesystem::path& 
                 encoder.give(cell, ids, blocks,
                              [&](int64_t done) { tell(BuildProgress::Phase::encode, done); });
               });
-  report.encode_seconds = seconds_since(begin);
+  report.encode_seconds = clock.lap();
+  report.seeding_seconds = anchors.seeding_seconds;
   report.rows = vectors.rows();
   report.dim = vectors.dim();
   report.cells = anchors.count();

@@ -39,10 +39,13 @@ struct BuildReport {
   bool converged = false;
   double energy = 0;  // of the sample that was trained on
   bool is_pca = false;
-  double coding_gain = 0;    // dB; 0 where it was not looked at
-  int64_t file_bytes = 0;    // of the index
-  int64_t vector_bytes = 0;  // of the vectors as they were
-  double train_seconds = 0, encode_seconds = 0;
+  double coding_gain = 0;        // dB; 0 where it was not looked at
+  int64_t file_bytes = 0;        // of the index
+  int64_t vector_bytes = 0;      // of the vectors as they were
+  double seeding_seconds = 0;    // of train_seconds
+  double train_seconds = 0;      // the anchors
+  double transform_seconds = 0;  // how residuals are turned and coded, chosen
+  double encode_seconds = 0;     // cells, codes, the file
 };
 
 // Throws for options out of range and for files it cannot take, and leaves what is at `to` alone
