@@ -44,12 +44,15 @@ void train_anneal(const Points& points, const AnchorOptions& options,
     robust_means(points, assignment, order, {options.trim, tau}, means);
     const double means_seconds = clock.lap();
 
-    const bool adjusts = options.adjust_every > 0 && (t + 1) % options.adjust_every == 0;
-    if (adjusts) {
+    int64_t changed = 0;
+    if (options.adjust_every > 0 && (t + 1) % options.adjust_every == 0) {
       const MergeSplitRule rule = {options.merge_closeness, 2 * temperature * scale, options.fewest,
                                    options.most};
-      const MergeSplitResult changed = merge_and_split(points, order, rule, assignment, anchors);
-      if (changed.merged + changed.split > 0) quiet.restart();
+      const MergeSplitResult found = merge_and_split(points, order, rule, assignment, anchors);
+      changed = found.merged + found.split;
+    }
+    if (changed > 0) {
+      quiet.restart();  // these means are of cells that are no more
     } else {
       update(means,
              {gain_at(options, temperature), options.largest_step * std::sqrt(scale),

@@ -12,6 +12,8 @@ namespace tessera::lattice {
 
 namespace {
 
+constexpr int64_t kCachedBytes = int64_t(4) << 20;
+
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -23,20 +25,22 @@ std::vector<float> nearest_in(const VectorFile& data, Metric metric, std::span<c
   const bool falls = metric != Metric::l2;
   const float worst = falls ? -INFINITY : INFINITY;
   std::vector<float> best(m * wide, worst);
-  for_each_chunk(data, metric, memory, [&](int64_t, std::span<const float> rows) {
-    const int64_t here = std::min<int64_t>(k, int64_t(rows.size() / dim));
-    const std::vector<float> found = true_nearest(metric, data.dim(), rows, queries, here);
-    std::vector<float> both(wide + size_t(here));
-    for (size_t q = 0; q < m; ++q) {
-      const auto mine = best.begin() + int64_t(q * wide);
-      const auto theirs = found.begin() + int64_t(q) * here;
-      const auto merge = [&](auto compare) {
-        std::merge(mine, mine + k, theirs, theirs + here, both.begin(), compare);
-      };
-      falls ? merge(std::greater<>()) : merge(std::less<>());
-      std::copy_n(both.begin(), k, mine);
-    }
-  });
+  // Points that stay in the caches while all queries go by.
+  for_each_chunk(
+      data, metric, std::min(memory, kCachedBytes), [&](int64_t, std::span<const float> rows) {
+        const int64_t here = std::min<int64_t>(k, int64_t(rows.size() / dim));
+        const std::vector<float> found = true_nearest(metric, data.dim(), rows, queries, here);
+        std::vector<float> both(wide + size_t(here));
+        for (size_t q = 0; q < m; ++q) {
+          const auto mine = best.begin() + int64_t(q * wide);
+          const auto theirs = found.begin() + int64_t(q) * here;
+          const auto merge = [&](auto compare) {
+            std::merge(mine, mine + k, theirs, theirs + here, both.begin(), compare);
+          };
+          falls ? merge(std::greater<>()) : merge(std::less<>());
+          std::copy_n(both.begin(), k, mine);
+        }
+      });
   return best;
 }
 

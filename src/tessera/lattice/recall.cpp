@@ -7,30 +7,38 @@
 #include "tessera/base/error.h"
 #include "tessera/base/thread_pool.h"
 #include "tessera/lattice/estimate.h"
-#include "tessera/lattice/topk.h"
+#include "tessera/lattice/nearest.h"
 
 namespace tessera::lattice {
+
+namespace {
+
+// Rows scaled to length 1; those of length 0 stay.
+std::vector<float> unit_rows(std::span<const float> rows, int64_t dim) {
+  std::vector<float> result(rows.begin(), rows.end());
+  thread_pool().parallel_for(int64_t(rows.size()) / dim, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto row = std::span(result).subspan(size_t(i * dim), size_t(dim));
+      const float length = std::sqrt(true_distance(Metric::inner_product, row, row));
+      for (float& x : row) x = length > 0 ? x / length : x;
+    }
+  });
+  return result;
+}
+
+}  // namespace
 
 std::vector<float> true_nearest(Metric metric, int64_t dim, std::span<const float> points,
                                 std::span<const float> queries, int64_t k) {
   const int64_t n = int64_t(points.size()) / dim, m = int64_t(queries.size()) / dim;
   TESSERA_ASSERT(k >= 1 && k <= n);
+  if (metric == Metric::cosine) {
+    return true_nearest(Metric::inner_product, dim, unit_rows(points, dim), unit_rows(queries, dim),
+                        k);
+  }
+  std::vector<int32_t> rows(size_t(m * k));
   std::vector<float> result(size_t(m * k));
-  thread_pool().parallel_for(m, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t q = begin; q < end; ++q) {
-      TopK best(k);
-      const auto query = queries.subspan(size_t(q * dim), size_t(dim));
-      for (int64_t i = 0; i < n; ++i) {
-        const float value =
-            true_distance(metric, query, points.subspan(size_t(i * dim), size_t(dim)));
-        best.offer({key_of(metric, value), 0, i});
-      }
-      const std::vector<Candidate> sorted = best.take();
-      for (int64_t i = 0; i < k; ++i) {
-        result[size_t(q * k + i)] = key_of(metric, sorted[size_t(i)].key);
-      }
-    }
-  });
+  NearestAnchors(points, dim, metric).find_few(queries, k, rows, result);
   return result;
 }
 

@@ -14,8 +14,8 @@ namespace tessera::lattice {
 // Gives a vector (dim) by its id.
 using Originals = std::function<void(int64_t id, std::span<float> vector)>;
 
-// The k best true distances of each query, best first, by brute force. points: (n, dim), queries:
-// (m, dim). Returns (m, k).
+// The k best true distances of each query, best first: all points are compared, by the exact search
+// of nearest.h. points: (n, dim), queries: (m, dim), finite. Returns (m, k).
 std::vector<float> true_nearest(Metric metric, int64_t dim, std::span<const float> points,
                                 std::span<const float> queries, int64_t k);
 

@@ -88,17 +88,16 @@ double gain_of(const Eigen& eigen) {
   return 10 * std::log10(sum / n) - 10 / std::log(10.0) * logs / n;
 }
 
-double recall_of(const TransformSample& s, const CodeSpec& spec, std::span<const float> diagonals) {
+// nearest: (m, k), the true ones.
+double recall_of(const TransformSample& s, const CodeSpec& spec, std::span<const float> diagonals,
+                 std::span<const float> nearest, int64_t k) {
   const Coder coder(spec);
   const MemoryLists lists(coder, s.metric, s.anchors, s.points, s.cells, {}, diagonals);
-  const int64_t k = std::min<int64_t>(10, int64_t(s.cells.size()));
   const SearchIndex index = lists.index();
-  const SearchResult found = Searcher(index).search(s.queries, {.k = k, .nprobe = index.cells()});
   const auto original = [&](int64_t id, std::span<float> x) {
     std::copy_n(&s.points[size_t(id) * size_t(s.dim)], s.dim, x.begin());
   };
-  return recall(s.metric, k, true_distances(s.metric, s.dim, s.queries, found.ids, original),
-                true_nearest(s.metric, s.dim, s.points, s.queries, k), k);
+  return search_recall(Searcher(index), index.cells(), s.queries, nearest, k, original);
 }
 
 bool enough(const TransformSample& s) { return s.cells.size() >= size_t(s.dim); }
@@ -124,8 +123,11 @@ TransformChoice choose_transform(const TransformSample& sample, int32_t bits, ui
   CodeSpec pca = spec_of(eigen, sample.dim, bits, seed);
   std::vector<float> diagonals =
       train_diagonals(Coder(pca), sample.anchors, sample.points, sample.cells);
-  choice.rotation_recall = recall_of(sample, choice.spec, {});
-  choice.pca_recall = recall_of(sample, pca, diagonals);
+  const int64_t k = std::min<int64_t>(10, int64_t(sample.cells.size()));
+  const std::vector<float> nearest =
+      true_nearest(sample.metric, sample.dim, sample.points, sample.queries, k);
+  choice.rotation_recall = recall_of(sample, choice.spec, {}, nearest, k);
+  choice.pca_recall = recall_of(sample, pca, diagonals, nearest, k);
   if (choice.pca_recall > choice.rotation_recall) {
     choice.spec = std::move(pca);
     choice.diagonals = std::move(diagonals);
