@@ -8,6 +8,7 @@
 
 #include "../io/temp_folder.h"
 #include "tessera/lattice/block_packer.h"
+#include "tessera/lattice/block_tail.h"
 #include "tessera/lattice/index_format.h"
 
 namespace tessera::lattice {
@@ -84,7 +85,8 @@ class Editor {
     for (int64_t i = 0; i < std::min<int64_t>(footer.rows, 16); ++i) {
       if (!has(footer.rows_at, (i + 1) * int64_t(sizeof(ListRow)))) break;
       change<ListRow>(footer.rows_at + i * int64_t(sizeof(ListRow)), [&](ListRow& row) {
-        sum(row.blocks_at, blocks_for(row.count) * block_bytes_, row.blocks_sum);
+        const TailLayout tail{get<Preamble>(0).tail};
+        sum(row.blocks_at, stored_bytes(tail, row.count, block_bytes_), row.blocks_sum);
         sum(row.ids_at, row.id_bytes, row.ids_sum);
       });
     }

@@ -169,6 +169,11 @@ TEST_F(IndexFileTest, WhatCannotBeWrittenIsRefused) {
   EXPECT_EQ(refusal([](IndexInfo& i) { i.anchors = {}; }), shape + "0 values for dim 3");
   EXPECT_EQ(refusal([](IndexInfo& i) { i.block_bytes = -1; }),
             "index: expected blocks of at least 0 bytes, got -1");
+  EXPECT_EQ(refusal([](IndexInfo& i) {
+              i.tail = TailLayout::registers;
+              i.block_bytes = 192;
+            }),
+            "index: expected blocks that can be laid out as said, got 192 bytes");
   anchors[7] = std::numeric_limits<float>::infinity();
   EXPECT_EQ(refusal([](IndexInfo&) {}), "index: expected finite anchors, got inf in row 2");
   anchors[7] = 0;

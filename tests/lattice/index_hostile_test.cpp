@@ -201,8 +201,15 @@ TEST_F(IndexHostile, TheHead) {
   };
   EXPECT_EQ(preamble([](Preamble& p) { p.magic[0] = 'X'; }),
             "expected an index file, got other leading bytes");
-  EXPECT_EQ(preamble([](Preamble& p) { p.version = 2; }),
-            "expected version 1 of the format, got 2");
+  EXPECT_EQ(preamble([](Preamble& p) { p.version = 3; }),
+            "expected version 1 to 2 of the format, got 3");
+  const std::string layout = "expected lists and anchors of a known layout, got ";
+  EXPECT_EQ(preamble([](Preamble& p) { p.version = 1; }),
+            layout + "1 and 1 with blocks of 64 bytes");
+  EXPECT_EQ(preamble([](Preamble& p) { p.tail = 3; }), layout + "3 and 1 with blocks of 64 bytes");
+  EXPECT_EQ(preamble([](Preamble& p) { p.tail = 2; }), layout + "2 and 1 with blocks of 64 bytes");
+  EXPECT_EQ(preamble([](Preamble& p) { p.half_anchors = 2; }),
+            layout + "1 and 2 with blocks of 64 bytes");
   EXPECT_EQ(preamble([](Preamble& p) { p.dim = 3; }, false), "its first 64 bytes are damaged");
   EXPECT_EQ(preamble([](Preamble& p) { p.metric = 3; }),
             "expected dim and cells of at least 1 and a known metric, got dim 2, cells 3, metric "

@@ -93,13 +93,16 @@ inline Content content_of(const Snapshot& snapshot, const BlockPacker& packer) {
   for (int32_t cell = 0; cell < snapshot.info().cells(); ++cell) {
     for (const ListPart& part : snapshot.parts(cell)) {
       const auto blocks = part.blocks();
+      const auto* tail = part.tail();
       EXPECT_EQ(reinterpret_cast<uintptr_t>(blocks.data()) % 64, 0u);
-      EXPECT_EQ(int64_t(blocks.size()), blocks_for(part.count()) * packer.block_bytes());
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(tail) % 64, 0u);
+      EXPECT_EQ(int64_t(blocks.size()) + (tail == nullptr ? 0 : packer.block_bytes()),
+                blocks_for(part.count()) * packer.block_bytes());
       const auto ids = part.ids().decode();
       for (size_t i = 0; i < ids.size(); ++i) {
         if (snapshot.is_dead(part.segment(), ids[i])) continue;
         Payload vector(static_cast<size_t>(packer.vector_bytes()));
-        packer.unpack(blocks.data() + int64_t(i) / kBlockVectors * packer.block_bytes(),
+        packer.unpack(part.block(int64_t(i) / kBlockVectors, packer.block_bytes()),
                       int(i % kBlockVectors), vector);
         EXPECT_TRUE(content.emplace(ids[i], Stored{cell, vector}).second) << ids[i];
       }
@@ -127,6 +130,9 @@ inline IndexInfo some_info(std::span<const float> anchors, int32_t dim, const Bl
   info.metric = Metric::inner_product;
   info.block_bytes = packer.block_bytes();
   info.anchors = anchors;
+  const bool plain = dynamic_cast<const PlainPacker*>(&packer) != nullptr;
+  info.tail = plain ? TailLayout::rows : TailLayout::padded;
+  info.half_anchors = true;
   info.blobs = {{"code spec", bytes_of("four bits")}, {"transform", bytes_of("rotation 7")}};
   return info;
 }

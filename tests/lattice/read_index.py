@@ -4,7 +4,7 @@
 usage: read_index.py FILE VECTOR_BYTES    check FILE and print what lives: id, cell, vector (hex)
 
 Blocks are taken to hold their vectors one after the other. data/version1.txt is what it prints of
-data/version1.tsr, which the tests compare with what the library reads.
+data/version1.tsr, version2.txt of version2.tsr; the tests compare them with what the library reads.
 """
 import struct
 import sys
@@ -58,14 +58,17 @@ class Index:
         version, self.dim, self.cells, self.metric = self.get("4I", 8)
         self.block_bytes, _ = self.get("2q", 24)
         rows, table_sum = self.get("2I", 40)
-        assert version == 1 and crc(self.data[2560:2560 + 48 * rows]) == table_sum
+        self.tail, half = self.get("2I", 48)
+        assert version == 2 or (version, self.tail, half) == (1, 0, 0)
+        assert self.tail in (0, 1) and half in (0, 1)
+        assert crc(self.data[2560:2560 + 48 * rows]) == table_sum
         self.sections = {}
         for row in range(2560, 2560 + 48 * rows, 48):
             at, size, total = self.get("2qI", row + 24)
             section = self.data[at:at + size]
             assert at % 64 == 0 and crc(section) == total
             self.sections[self.data[row:row + 24].rstrip(b"\0").decode()] = section
-        assert len(self.sections["anchors"]) == 4 * self.dim * self.cells
+        assert len(self.sections["anchors"]) == (2 if half else 4) * self.dim * self.cells
 
     def read_record(self):
         records = []
@@ -107,6 +110,8 @@ class Index:
     def read_list(self, row):
         cell, count, at, ids_at, id_bytes, blocks_total, ids_total = self.get("2I3q2I", row)
         size = (count + 31) // 32 * self.block_bytes
+        if self.tail == 1:
+            size = count // 32 * self.block_bytes + count % 32 * (self.block_bytes // 32)
         assert at % 64 == 0 and crc(self.data[at:at + size]) == blocks_total
         packed = self.data[ids_at:ids_at + id_bytes]
         assert crc(packed) == ids_total

@@ -1,8 +1,10 @@
 #include "tessera/lattice/build_index.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "tessera/base/half.h"
 #include "tessera/base/thread_pool.h"
 #include "tessera/lattice/index_writer.h"
 #include "tessera/lattice/lists.h"
@@ -67,6 +69,21 @@ Codes choose_codes(const VectorFile& vectors, const BuildOptions& options,
     codes.diagonals = train_diagonals(Coder(codes.spec), anchors.data, points, cells);
   }
   return codes;
+}
+
+// Rounds anchors to f16, half the room, where that moves them by so little that residuals do not
+// notice; these are taken from the rounded ones. Whether it did.
+bool round_anchors(std::vector<float>& anchors, int64_t dim, double energy) {
+  constexpr double kUnnoticed = 1e-4;  // of a mean squared residual
+  std::vector<float> rounded;
+  double moved = 0;
+  for (const float x : anchors) {
+    rounded.push_back(f16(x));
+    moved += std::pow(double(x) - double(rounded.back()), 2);
+  }
+  if (!(moved * double(dim) <= kUnnoticed * energy * double(anchors.size()))) return false;
+  anchors = std::move(rounded);
+  return true;
 }
 
 // The lists of some cells, encoded by one pass over the file.
@@ -179,8 +196,9 @@ BuildReport build_index(const VectorFile& vectors, const std::filesystem::path& 
   Stopwatch clock;
   AnchorOptions anchor_options = options.anchors;
   anchor_options.seed = options.seed;
-  const TrainedAnchors anchors =
+  TrainedAnchors anchors =
       train_anchors(vectors, options.metric, anchor_options, options.memory / 2, training);
+  const bool half_anchors = round_anchors(anchors.data, anchors.dim, anchors.energy);
   report.train_seconds = clock.lap();
   const Codes codes = choose_codes(vectors, options, anchors);
   report.transform_seconds = clock.lap();
@@ -203,7 +221,9 @@ BuildReport build_index(const VectorFile& vectors, const std::filesystem::path& 
   info.dim = int32_t(vectors.dim());
   info.metric = options.metric;
   info.block_bytes = codes.spec.bits == 0 ? 0 : coder.shape().block_bytes;
+  info.tail = TailLayout::registers;
   info.anchors = anchors.data;
+  info.half_anchors = half_anchors;
   info.blobs = blobs.all();
   write_index(to, info,
               [&](int32_t cell, std::vector<int64_t>& ids, std::vector<std::byte>& blocks) {

@@ -5,12 +5,14 @@
 #include <cstring>
 
 #include "tessera/base/error.h"
+#include "tessera/base/half.h"
 
 namespace tessera::lattice {
 
 namespace {
 
-constexpr uint8_t kVersion = 1;
+// Of the bytes: the basis is f32, or f16 where that is exact.
+constexpr uint8_t kFullBasis = 1, kHalfBasis = 2;
 
 int32_t round_up(int32_t n, int32_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -64,7 +66,21 @@ struct Reader {
   }
 };
 
+template <class T>
+void read_basis(Reader& reader, std::vector<float>& basis, size_t count) {
+  if (reader.bytes.size() != count * sizeof(T)) {
+    fail("code spec: expected ", count * sizeof(T), " bytes of basis, got ", reader.bytes.size());
+  }
+  std::vector<T> numbers(count);
+  reader.get(numbers.data(), count * sizeof(T));
+  basis.assign(numbers.begin(), numbers.end());
+}
+
 }  // namespace
+
+bool are_halves(std::span<const float> numbers) {
+  return std::ranges::all_of(numbers, [](float x) { return float(f16(x)) == x; });
+}
 
 float gaussian_step(int32_t bits) {
   // Max, "Quantizing for minimum distortion" (1960), and its continuation; one bit has one step
@@ -98,11 +114,17 @@ CodeSpec rotation_spec(int32_t dim, int32_t bits, uint64_t seed, double mean_n2)
 
 std::vector<std::byte> to_bytes(const CodeSpec& spec) {
   Writer writer;
-  writer(kVersion);
+  const bool halves = !spec.basis.empty() && are_halves(spec.basis);
+  writer(halves ? kHalfBasis : kFullBasis);
   CodeSpec copy = spec;
   each_field(writer, copy);
   writer.put(spec.group_bits.data(), spec.group_bits.size());
-  writer.put(spec.basis.data(), spec.basis.size() * sizeof(float));
+  if (halves) {
+    const std::vector<f16> basis(spec.basis.begin(), spec.basis.end());
+    writer.put(basis.data(), basis.size() * sizeof(f16));
+  } else {
+    writer.put(spec.basis.data(), spec.basis.size() * sizeof(float));
+  }
   return writer.bytes;
 }
 
@@ -110,7 +132,9 @@ CodeSpec code_spec_from_bytes(std::span<const std::byte> bytes) {
   Reader reader{bytes};
   uint8_t version = 0;
   reader(version);
-  if (version != kVersion) fail("code spec: expected version 1, got ", int(version));
+  if (version != kFullBasis && version != kHalfBasis) {
+    fail("code spec: expected version 1 or 2, got ", int(version));
+  }
   CodeSpec spec;
   each_field(reader, spec);
   check(spec.dim, spec.bits);
@@ -128,12 +152,8 @@ CodeSpec code_spec_from_bytes(std::span<const std::byte> bytes) {
     if (b > kMostBits) fail("code spec: a group has ", int(b), " bits, expected at most 8");
   }
   const size_t axes = spec.transform == TransformKind::pca ? size_t(spec.dim) : 0;
-  if (reader.bytes.size() != axes * axes * sizeof(float)) {
-    fail("code spec: expected ", axes * axes * sizeof(float), " bytes of basis, got ",
-         reader.bytes.size());
-  }
-  spec.basis.resize(axes * axes);
-  reader.get(spec.basis.data(), spec.basis.size() * sizeof(float));
+  const auto read = version == kHalfBasis ? read_basis<f16> : read_basis<float>;
+  read(reader, spec.basis, axes * axes);
   const auto finite = [](float f) { return std::isfinite(f); };
   if (!std::all_of(spec.basis.begin(), spec.basis.end(), finite)) {
     fail("code spec: the basis holds a number that is not finite");

@@ -42,6 +42,9 @@ void set_units(CodeSpec& spec, double mean_n2);
 // The step of an optimal uniform quantiser of `bits` for a Gaussian, over its deviation.
 float gaussian_step(int32_t bits);
 
+// Whether f16 holds all of them exactly; index files keep such numbers so.
+bool are_halves(std::span<const float> numbers);
+
 // For the index file. from_bytes checks everything and throws Error.
 std::vector<std::byte> to_bytes(const CodeSpec& spec);
 CodeSpec code_spec_from_bytes(std::span<const std::byte> bytes);

@@ -2,33 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+
+#include "tessera/lattice/nearest_kernels.h"
 
 namespace tessera::lattice {
 
 float true_distance(Metric metric, std::span<const float> a, std::span<const float> b) {
-  constexpr size_t kChains = 16;
-  float sums[kChains] = {}, a2[kChains] = {}, b2[kChains] = {};
-  const auto add = [&](size_t i, size_t j) {
-    if (metric == Metric::l2) {
-      const float difference = a[j] - b[j];
-      sums[i] += difference * difference;
-      return;
-    }
-    sums[i] += a[j] * b[j];
-    if (metric == Metric::inner_product) return;
-    a2[i] += a[j] * a[j];
-    b2[i] += b[j] * b[j];
-  };
-  size_t j = 0;
-  for (; j + kChains <= a.size(); j += kChains) {
-    for (size_t i = 0; i < kChains; ++i) add(i, j + i);
-  }
-  for (; j < a.size(); ++j) add(0, j);
-  const auto total = [](const float(&s)[kChains]) { return std::accumulate(s, s + kChains, 0.f); };
-  if (metric != Metric::cosine) return total(sums);
-  const float lengths = std::sqrt(total(a2) * total(b2));
-  return lengths > 0 ? total(sums) / lengths : 0;
+  const DistanceKernel& kernel = distance_kernel();
+  const auto dim = int64_t(a.size());
+  if (metric == Metric::l2) return kernel.squared_distance(a.data(), b.data(), dim);
+  const float product = kernel.inner_product(a.data(), b.data(), dim);
+  if (metric == Metric::inner_product) return product;
+  const float lengths = std::sqrt(kernel.inner_product(a.data(), a.data(), dim) *
+                                  kernel.inner_product(b.data(), b.data(), dim));
+  return lengths > 0 ? product / lengths : 0;
 }
 
 float code_product(const CodeSpec& spec, std::span<const uint8_t> codes,

@@ -37,6 +37,7 @@ Segments load_segments(const IndexHead& head, std::shared_ptr<const MappedRange>
   Segment::Frame frame;
   frame.cells = head.info.cells();
   frame.block_bytes = head.info.block_bytes;
+  frame.tail = head.info.tail;
   frame.begin = known == nullptr ? head.end : known->bytes();
   frame.end = record.length;
   frame.footer = record.footer;

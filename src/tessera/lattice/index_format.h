@@ -15,7 +15,7 @@ namespace tessera::lattice {
 
 static_assert(std::endian::native == std::endian::little, "files hold the structs as they are");
 
-inline constexpr uint32_t kIndexVersion = 1;
+inline constexpr uint32_t kIndexVersion = 2;
 inline constexpr int64_t kAlignment = 64;  // of sections, segments and lists
 // A sector holds one thing: a write that a power failure cuts short damages that thing alone.
 inline constexpr int64_t kSector = 512;
@@ -32,7 +32,9 @@ struct Preamble {  // at byte 0
   int64_t head_end = 0;       // where the last section ends
   uint32_t sections = 0;      // rows of the section table, which begins at kFixedBytes
   uint32_t sections_sum = 0;  // CRC-32C of the section table
-  uint32_t zero[3] = {};
+  uint32_t tail = 0;          // how the last block of a list is kept: block_tail.h
+  uint32_t half_anchors = 0;  // 1: anchors are f16
+  uint32_t zero = 0;
   uint32_t sum = 0;  // CRC-32C of what is before it; so in the other structs
 };
 static_assert(sizeof(Preamble) == 64);

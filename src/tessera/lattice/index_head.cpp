@@ -9,6 +9,8 @@
 #include <string_view>
 #include <thread>
 
+#include "tessera/base/half.h"
+#include "tessera/lattice/code_spec.h"
 #include "tessera/lattice/segment.h"
 
 namespace tessera::lattice {
@@ -25,8 +27,15 @@ struct Section {
   std::span<const std::byte> data;
 };
 
-std::vector<Section> sections_of(const IndexInfo& info) {
-  std::vector<Section> sections = {{kAnchors, std::as_bytes(info.anchors)}};
+std::vector<f16> halves_of(const IndexInfo& info) {
+  if (!info.half_anchors) return {};
+  return {info.anchors.begin(), info.anchors.end()};
+}
+
+// halves: the anchors where the file keeps them so.
+std::vector<Section> sections_of(const IndexInfo& info, std::span<const f16> halves) {
+  std::vector<Section> sections = {
+      {kAnchors, info.half_anchors ? std::as_bytes(halves) : std::as_bytes(info.anchors)}};
   for (const auto& [name, data] : info.blobs) sections.push_back({name, data});
   return sections;
 }
@@ -41,8 +50,8 @@ Preamble check_preamble(std::span<const std::byte> bytes, const std::string& nam
   if (std::memcmp(preamble.magic, Preamble().magic, sizeof(preamble.magic)) != 0) {
     refuse_index(name, "expected an index file, got other leading bytes");
   }
-  if (preamble.version != kIndexVersion) {
-    refuse_index(name, "expected version ", kIndexVersion, " of the format, got ",
+  if (preamble.version < 1 || preamble.version > kIndexVersion) {
+    refuse_index(name, "expected version 1 to ", kIndexVersion, " of the format, got ",
                  preamble.version);
   }
   if (!is_intact(preamble)) refuse_index(name, "its first 64 bytes are damaged");
@@ -126,11 +135,15 @@ void check_info(const IndexInfo& info) {
   if (info.block_bytes < 0) {
     fail("index: expected blocks of at least 0 bytes, got ", info.block_bytes);
   }
+  if (!is_layout_of(info.tail, info.block_bytes)) {
+    fail("index: expected blocks that can be laid out as said, got ", info.block_bytes, " bytes");
+  }
   const auto bad = std::ranges::find_if_not(info.anchors, [](float x) { return std::isfinite(x); });
   if (bad != info.anchors.end()) {
     fail("index: expected finite anchors, got ", *bad, " in row ",
          (bad - info.anchors.begin()) / info.dim);
   }
+  TESSERA_ASSERT(!info.half_anchors || are_halves(info.anchors));
   for (const auto& [name, data] : info.blobs) {
     if (name.empty() || name.size() > kMaxName || name == kAnchors ||
         name.find('\0') != std::string::npos) {
@@ -144,7 +157,8 @@ void check_info(const IndexInfo& info) {
 }
 
 std::vector<std::byte> make_head(const IndexInfo& info) {
-  const std::vector<Section> sections = sections_of(info);
+  const std::vector<f16> halves = halves_of(info);
+  const std::vector<Section> sections = sections_of(info, halves);
   const int64_t table = int64_t(sections.size() * sizeof(SectionRow));
   std::vector<std::byte> head(size_t(kFixedBytes + table));
   std::vector<SectionRow> rows;
@@ -160,6 +174,10 @@ std::vector<std::byte> make_head(const IndexInfo& info) {
   head.resize(size_t(align_up(int64_t(head.size()))));
   std::memcpy(head.data() + kFixedBytes, rows.data(), size_t(table));
   Preamble preamble;
+  // The oldest that can say it, for the sake of older readers.
+  preamble.version = info.tail == TailLayout::padded && !info.half_anchors ? 1 : kIndexVersion;
+  preamble.tail = uint32_t(info.tail);
+  preamble.half_anchors = info.half_anchors;
   preamble.dim = uint32_t(info.dim);
   preamble.cells = uint32_t(info.cells());
   preamble.metric = uint32_t(info.metric);
@@ -182,15 +200,27 @@ IndexHead read_head(std::shared_ptr<const MappedRange> file, const std::string& 
                  preamble.dim, ", cells ", preamble.cells, ", metric ", preamble.metric,
                  ", blocks of ", preamble.block_bytes, " bytes");
   }
+  if (preamble.tail > uint32_t(TailLayout::registers) || preamble.half_anchors > 1 ||
+      !is_layout_of(TailLayout(preamble.tail), preamble.block_bytes) ||
+      (preamble.version == 1 && (preamble.tail != 0 || preamble.half_anchors != 0))) {
+    refuse_index(name, "expected lists and anchors of a known layout, got ", preamble.tail, " and ",
+                 preamble.half_anchors, " with blocks of ", preamble.block_bytes, " bytes");
+  }
   IndexHead head;
   head.name = name;
   head.end = preamble.head_end;
   head.info.dim = int32_t(preamble.dim);
   head.info.metric = Metric(preamble.metric);
   head.info.block_bytes = preamble.block_bytes;
+  head.info.tail = TailLayout(preamble.tail);
+  head.info.half_anchors = preamble.half_anchors == 1;
   for (const SectionRow& row : read_rows(*file, preamble, name)) {
     const auto [title, data] = read_section(*file, row, preamble.head_end, name);
-    if (title == kAnchors) {
+    if (title == kAnchors && head.info.half_anchors) {
+      const auto* halves = reinterpret_cast<const f16*>(data.data());
+      head.widened.assign(halves, halves + data.size() / sizeof(f16));
+      head.info.anchors = head.widened;
+    } else if (title == kAnchors) {
       head.info.anchors = {reinterpret_cast<const float*>(data.data()), data.size() / 4};
     } else if (!head.info.blobs.emplace(title, data).second) {
       refuse_index(name, "section '", title, "' is there twice");

@@ -9,6 +9,7 @@
 
 #include "tessera/io/descriptor.h"
 #include "tessera/io/mapped_range.h"
+#include "tessera/lattice/block_tail.h"
 #include "tessera/lattice/index_format.h"
 #include "tessera/lattice/metric.h"
 
@@ -19,8 +20,10 @@ namespace tessera::lattice {
 struct IndexInfo {
   int32_t dim = 0;
   Metric metric = Metric::l2;
-  int64_t block_bytes = 0;         // of 32 vectors; 0 in an index without codes
+  int64_t block_bytes = 0;  // of 32 vectors; 0 in an index without codes
+  TailLayout tail = TailLayout::padded;
   std::span<const float> anchors;  // (cells, dim)
+  bool half_anchors = false;       // kept as f16, which they must be exactly
   std::map<std::string, std::span<const std::byte>> blobs;
 
   int32_t cells() const { return int32_t(int64_t(anchors.size()) / dim); }
@@ -29,6 +32,7 @@ struct IndexInfo {
 struct IndexHead {
   std::shared_ptr<const MappedRange> file;  // owns what info shows
   std::string name;                         // of the file, for errors
+  std::vector<float> widened;               // anchors that the file keeps as f16
   IndexInfo info;
   int64_t end = 0;  // where segments may begin
 };

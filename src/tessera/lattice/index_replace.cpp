@@ -28,11 +28,10 @@ std::vector<Live> live_of(const Snapshot& snapshot, int32_t cell) {
   const int64_t block_bytes = snapshot.info().block_bytes;
   std::vector<Live> found;
   for (const ListPart& part : snapshot.parts(cell)) {
-    const std::byte* blocks = part.blocks().data();
     int64_t i = 0;
     for (const int64_t id : part.ids().decode()) {
       if (!snapshot.is_dead(part.segment(), id)) {
-        found.push_back({id, blocks + i / kBlockVectors * block_bytes, int(i % kBlockVectors)});
+        found.push_back({id, part.block(i / kBlockVectors, block_bytes), int(i % kBlockVectors)});
       }
       ++i;
     }
@@ -79,7 +78,7 @@ void replace_index(const fs::path& path, const IndexInfo& info, const FillList& 
   AtomicFile file(path);
   file.write(head);
   SegmentWriter segment([&](std::span<const std::byte> bytes) { file.write(bytes); },
-                        int64_t(head.size()), info.block_bytes);
+                        int64_t(head.size()), info);
   bool any = false;
   std::vector<int64_t> ids;
   std::vector<std::byte> blocks;

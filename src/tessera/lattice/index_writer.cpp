@@ -144,7 +144,7 @@ struct IndexWriter::State {
           if (code != 0) fail_system(kDoing, path, code);
           at += int64_t(bytes.size());
         },
-        at, packer.block_bytes());
+        at, index.snapshot()->info());
     const std::vector<Added> order = in_order();
     for (size_t begin = 0; begin < order.size();) {
       size_t end = begin;

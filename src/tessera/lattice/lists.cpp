@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tessera/base/error.h"
+#include "tessera/base/half.h"
 #include "tessera/base/thread_pool.h"
 
 namespace tessera::lattice {
@@ -109,7 +110,8 @@ std::vector<float> train_diagonals(const Coder& coder, std::span<const float> an
       // others have finer steps.
       const float finer =
           gaussian_step(coder.spec().group_bits[j / kGroup]) / gaussian_step(coder.spec().bits);
-      result[c * dim + j] = finer * float(std::sqrt(std::max(energy[c * dim + j] / mean, 1e-4)));
+      result[c * dim + j] =
+          f16(finer * float(std::sqrt(std::max(energy[c * dim + j] / mean, 1e-4))));
     }
   }
   return result;

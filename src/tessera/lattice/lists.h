@@ -60,7 +60,7 @@ class MemoryLists {
 
 // For each cell and dimension, how much its transformed residuals vary, over the cell's mean, times
 // how fine its bits make the steps: the diagonals above. Points (n, dim) of a sample; a cell of few
-// points gets less of its own and more of everyone's. (cells, dim)
+// points gets less of its own and more of everyone's. (cells, dim), rounded to f16.
 std::vector<float> train_diagonals(const Coder& coder, std::span<const float> anchors,
                                    std::span<const float> points, std::span<const int32_t> cells);
 

@@ -17,7 +17,7 @@ bool is_inside(int64_t at, int64_t bytes, int64_t begin, int64_t end) {
 
 Segment::Segment(std::shared_ptr<const MappedRange> file, const Frame& frame,
                  const std::string& name)
-    : file_(std::move(file)), name_(name), bytes_per_block_(frame.block_bytes) {
+    : file_(std::move(file)), name_(name), bytes_per_block_(frame.block_bytes), tail_(frame.tail) {
   footer_.number = frame.number;
   if (!is_inside(frame.footer, sizeof(SegmentFooter), std::max(frame.begin, file_->begin()),
                  std::min(frame.end, file_->end()))) {
@@ -41,6 +41,8 @@ Segment::Segment(std::shared_ptr<const MappedRange> file, const Frame& frame,
   }
   dead_ = PackedIds(dead, footer_.dead);
   checked_ = std::make_unique<std::atomic<bool>[]>(2 * rows_.size());
+  tails_.resize(rows_.size());
+  restored_ = std::make_unique<std::once_flag[]>(rows_.size());
 }
 
 void Segment::check_footer(const Frame& frame) const {
@@ -74,9 +76,10 @@ void Segment::check_rows(const Frame& frame) const {
     }
     cell = row.cell;
     int64_t bytes = 0;
-    const bool fits = row.count > 0 && row.blocks_at % kAlignment == 0 &&
-                      !__builtin_mul_overflow(blocks_for(row.count), bytes_per_block_, &bytes) &&
-                      is_inside(row.blocks_at, bytes, blocks_end, ids_begin) &&
+    const bool counts = row.count > 0 && row.blocks_at % kAlignment == 0 &&
+                        !__builtin_mul_overflow(blocks_for(row.count), bytes_per_block_, &bytes);
+    if (counts) bytes = stored_bytes(tail_, row.count, bytes_per_block_);
+    const bool fits = counts && is_inside(row.blocks_at, bytes, blocks_end, ids_begin) &&
                       is_inside(row.ids_at, row.id_bytes, ids_end, footer_.dead_at);
     if (!fits) refuse("the list of cell ", cell, " does not lie where its row says");
     blocks_end = row.blocks_at + bytes;
@@ -91,9 +94,9 @@ void Segment::check_rows(const Frame& frame) const {
 std::span<const std::byte> Segment::checked_part(size_t row, size_t part) const {
   const ListRow& list = rows_[row];
   const bool is_ids = part == 1;
-  const auto bytes = is_ids
-                         ? file_->bytes(list.ids_at, list.id_bytes)
-                         : file_->bytes(list.blocks_at, blocks_for(list.count) * bytes_per_block_);
+  const auto bytes =
+      is_ids ? file_->bytes(list.ids_at, list.id_bytes)
+             : file_->bytes(list.blocks_at, stored_bytes(tail_, list.count, bytes_per_block_));
   std::atomic<bool>& checked = checked_[2 * row + part];
   if (checked.load(std::memory_order_relaxed)) return bytes;
   const char* why = nullptr;
@@ -107,7 +110,23 @@ std::span<const std::byte> Segment::checked_part(size_t row, size_t part) const 
   return bytes;
 }
 
-std::span<const std::byte> Segment::blocks(size_t row) const { return checked_part(row, 0); }
+std::span<const std::byte> Segment::blocks(size_t row) const {
+  const int64_t whole = whole_blocks(tail_, rows_[row].count);
+  return checked_part(row, 0).first(size_t(whole * bytes_per_block_));
+}
+
+const std::byte* Segment::tail(size_t row) const {
+  const std::span<const std::byte> stored = checked_part(row, 0);
+  const size_t whole = blocks(row).size();
+  if (stored.size() == whole) return nullptr;
+  std::call_once(restored_[row], [&] {
+    Lines lines((size_t(bytes_per_block_) + sizeof(Line) - 1) / sizeof(Line));
+    restore_block(tail_, stored.data() + whole, bytes_per_block_, rows_[row].count % kBlockVectors,
+                  lines[0].bytes);
+    tails_[row] = std::move(lines);
+  });
+  return tails_[row][0].bytes;
+}
 
 PackedIds Segment::ids(size_t row) const { return {checked_part(row, 1), rows_[row].count}; }
 

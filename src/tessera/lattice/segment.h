@@ -13,6 +13,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/io/mapped_range.h"
+#include "tessera/lattice/block_tail.h"
 #include "tessera/lattice/id_codec.h"
 #include "tessera/lattice/index_format.h"
 
@@ -30,6 +31,7 @@ class Segment {
   struct Frame {
     int64_t cells = 0;
     int64_t block_bytes = 0;
+    TailLayout tail = TailLayout::padded;
     int64_t begin = 0;  // where it may begin, and where it must have ended
     int64_t end = 0;
     int64_t footer = 0;  // what the record, or the segment after it, says of its footer
@@ -46,7 +48,8 @@ class Segment {
 
   // Of list `row`. Each is checked by itself, at the first call: a throw if it is damaged, and so
   // at every later call.
-  std::span<const std::byte> blocks(size_t row) const;  // whole blocks
+  std::span<const std::byte> blocks(size_t row) const;  // those that the file keeps whole
+  const std::byte* tail(size_t row) const;              // the block behind them; null: none
   PackedIds ids(size_t row) const;                      // ascending, as the vectors lie in them
 
   // The list that holds an id. The first call reads the ids of all lists.
@@ -55,6 +58,11 @@ class Segment {
   void check_ids_differ() const;
 
  private:
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  using Lines = std::vector<Line>;
+
   struct Place {
     int64_t id;
     uint32_t row;
@@ -73,10 +81,13 @@ class Segment {
   std::shared_ptr<const MappedRange> file_;
   std::string name_;
   int64_t bytes_per_block_;
+  TailLayout tail_;
   SegmentFooter footer_;
   std::span<const ListRow> rows_;
   PackedIds dead_;
   std::unique_ptr<std::atomic<bool>[]> checked_;  // (lists, 2)
+  mutable std::vector<Lines> tails_;              // (lists)
+  std::unique_ptr<std::once_flag[]> restored_;    // (lists)
   mutable std::mutex mutex_;
   mutable std::optional<std::vector<Place>> places_;  // by id; made when first needed
 };

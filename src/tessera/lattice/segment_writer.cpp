@@ -15,8 +15,8 @@ constexpr size_t kBufferBytes = size_t(1) << 20;
 
 }  // namespace
 
-SegmentWriter::SegmentWriter(ByteSink sink, int64_t begin, int64_t block_bytes)
-    : sink_(std::move(sink)), block_bytes_(block_bytes), at_(begin) {
+SegmentWriter::SegmentWriter(ByteSink sink, int64_t begin, const IndexInfo& info)
+    : sink_(std::move(sink)), block_bytes_(info.block_bytes), tail_(info.tail), at_(begin) {
   TESSERA_ASSERT(begin % kAlignment == 0);
   footer_.begin = begin;
 }
@@ -39,6 +39,18 @@ void SegmentWriter::flush() {
   buffer_.clear();
 }
 
+std::vector<std::byte> SegmentWriter::stored_form(std::span<const std::byte> blocks,
+                                                  int64_t count) const {
+  std::vector<std::byte> stored(blocks.begin(), blocks.end());
+  const int64_t whole = whole_blocks(tail_, count) * block_bytes_;
+  stored.resize(size_t(stored_bytes(tail_, count, block_bytes_)));
+  if (int64_t(stored.size()) > whole) {
+    shorten_block(tail_, blocks.data() + whole, block_bytes_, count % kBlockVectors,
+                  stored.data() + whole);
+  }
+  return stored;
+}
+
 void SegmentWriter::add_list(int32_t cell, std::span<const int64_t> ids,
                              std::span<const std::byte> blocks) {
   const auto count = int64_t(ids.size());
@@ -46,12 +58,13 @@ void SegmentWriter::add_list(int32_t cell, std::span<const int64_t> ids,
   TESSERA_ASSERT(count <= std::numeric_limits<uint32_t>::max());
   TESSERA_ASSERT(int64_t(blocks.size()) == blocks_for(count) * block_bytes_);
   const std::vector<std::byte> packed = pack_ids(ids);
+  const std::vector<std::byte> stored = stored_form(blocks, count);
   align();
   ListRow row;
   row.cell = uint32_t(cell);
   row.count = uint32_t(count);
-  row.blocks_at = put(blocks);
-  row.blocks_sum = crc32c(blocks);
+  row.blocks_at = put(stored);
+  row.blocks_sum = crc32c(stored);
   row.ids_at = int64_t(ids_.size());  // from where finish puts all of them
   row.id_bytes = int64_t(packed.size());
   row.ids_sum = crc32c(packed);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/lattice/index_format.h"
+#include "tessera/lattice/index_head.h"
 
 namespace tessera::lattice {
 
@@ -16,7 +17,7 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 class SegmentWriter {
  public:
   // REQUIRES: begin is a multiple of kAlignment.
-  SegmentWriter(ByteSink sink, int64_t begin, int64_t block_bytes);
+  SegmentWriter(ByteSink sink, int64_t begin, const IndexInfo& info);
 
   // REQUIRES: ascending cells; ids strictly ascending and at least one; their blocks, whole.
   void add_list(int32_t cell, std::span<const int64_t> ids, std::span<const std::byte> blocks);
@@ -24,12 +25,14 @@ class SegmentWriter {
   CommitRecord finish(std::span<const int64_t> dead, const CommitRecord& before);
 
  private:
+  std::vector<std::byte> stored_form(std::span<const std::byte> blocks, int64_t count) const;
   int64_t put(std::span<const std::byte> bytes);  // returns where they begin
   void align();
   void flush();
 
   ByteSink sink_;
   int64_t block_bytes_;
+  TailLayout tail_;
   int64_t at_;  // where the next byte goes
   std::vector<std::byte> buffer_;
   std::vector<ListRow> rows_;

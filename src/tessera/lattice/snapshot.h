@@ -14,7 +14,8 @@
 
 namespace tessera::lattice {
 
-// What one segment holds of a cell: `count` vectors in blocks of 32, and their ids.
+// What one segment holds of a cell: `count` vectors in blocks of 32, and their ids. The last block
+// is apart where the file keeps it shortened.
 class ListPart {
  public:
   ListPart(const Segment* segment, size_t row) : segment_(segment), row_(row) {}
@@ -24,6 +25,13 @@ class ListPart {
   int64_t count() const { return segment_->rows()[row_].count; }
   // Each throws if it is damaged, which is found when it is first asked for.
   std::span<const std::byte> blocks() const { return segment_->blocks(row_); }
+  const std::byte* tail() const { return segment_->tail(row_); }
+  // One of the blocks, wherever it lies; `bytes` of each.
+  const std::byte* block(int64_t number, int64_t bytes) const {
+    const std::span<const std::byte> whole = blocks();
+    const bool is_whole = number * bytes < int64_t(whole.size()) || bytes == 0;
+    return is_whole ? whole.data() + number * bytes : tail();
+  }
   PackedIds ids() const { return segment_->ids(row_); }
 
  private:

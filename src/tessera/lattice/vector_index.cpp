@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "tessera/base/half.h"
 #include "tessera/base/thread_pool.h"
 #include "tessera/lattice/code_packer.h"
 #include "tessera/lattice/index_file.h"
@@ -34,13 +35,22 @@ CodeSpec spec_of(const Snapshot& snapshot, const std::filesystem::path& path) {
   return spec;
 }
 
-std::span<const float> diagonals_of(const Snapshot& snapshot, const std::filesystem::path& path) {
+// As the file keeps them, f32 or f16; those are widened into `room`.
+std::span<const float> diagonals_of(const Snapshot& snapshot, const std::filesystem::path& path,
+                                    std::vector<float>& room) {
   const auto& blobs = snapshot.info().blobs;
   const auto found = blobs.find(kDiagonalsBlob);
   if (found == blobs.end()) return {};
-  const auto* numbers = reinterpret_cast<const float*>(found->second.data());
-  const std::span<const float> diagonals(numbers, found->second.size() / sizeof(float));
-  const bool fits = found->second.size() == snapshot.info().anchors.size_bytes();
+  const size_t count = snapshot.info().anchors.size(), bytes = found->second.size();
+  const bool halves = bytes == count * sizeof(f16), fits = halves || bytes == count * sizeof(float);
+  std::span<const float> diagonals;
+  if (halves) {
+    const auto* numbers = reinterpret_cast<const f16*>(found->second.data());
+    room.assign(numbers, numbers + count);
+    diagonals = room;
+  } else if (fits) {
+    diagonals = {reinterpret_cast<const float*>(found->second.data()), count};
+  }
   if (!fits || !std::ranges::all_of(diagonals, [](float x) { return x > 0 && x < 1e30f; })) {
     fail(path.native(), ": its diagonals are described wrongly");
   }
@@ -51,8 +61,14 @@ std::span<const float> diagonals_of(const Snapshot& snapshot, const std::filesys
 
 IndexBlobs::IndexBlobs(const CodeSpec& spec, std::span<const float> diagonals)
     : spec_(to_bytes(spec)) {
-  const auto bytes = std::as_bytes(diagonals);
-  diagonals_.assign(bytes.begin(), bytes.end());
+  const auto keep = [this](std::span<const std::byte> bytes) {
+    diagonals_.assign(bytes.begin(), bytes.end());
+  };
+  if (are_halves(diagonals)) {
+    keep(std::as_bytes(std::span<const f16>(std::vector<f16>(diagonals.begin(), diagonals.end()))));
+  } else {
+    keep(std::as_bytes(diagonals));
+  }
 }
 
 std::map<std::string, std::span<const std::byte>> IndexBlobs::all() const {
@@ -77,7 +93,7 @@ struct VectorIndex::State {
     index.coder = &coder;
     index.metric = snapshot->info().metric;
     index.anchors = snapshot->info().anchors;
-    index.diagonals = diagonals_of(*snapshot, path);
+    index.diagonals = diagonals_of(*snapshot, path, widened);
     index.lists = [this](int32_t cell) { return std::span<const ListView>(lists(cell)); };
     index.ids = [this](int32_t cell, std::span<int64_t> ids) {
       const std::vector<int64_t> found = snapshot->live_ids(cell);
@@ -96,7 +112,15 @@ struct VectorIndex::State {
     std::call_once(looked[at], [&] {
       std::vector<ListView> found;
       for (const ListPart& part : snapshot->parts(cell)) {
-        found.push_back({part.count(), coder.spec().bits == 0 ? nullptr : part.blocks().data()});
+        if (coder.spec().bits == 0) {
+          found.push_back({part.count(), nullptr});
+          continue;
+        }
+        const std::span<const std::byte> whole = part.blocks();
+        const int64_t in_whole =
+            std::min(part.count(), int64_t(whole.size()) / packer.block_bytes() * kBlock);
+        if (in_whole > 0) found.push_back({in_whole, whole.data()});
+        if (in_whole < part.count()) found.push_back({part.count() - in_whole, part.tail()});
       }
       views[at] = std::move(found);
     });
@@ -121,6 +145,7 @@ struct VectorIndex::State {
   const Coder coder;
   const CodePacker packer;
   std::shared_ptr<const Snapshot> snapshot;
+  std::vector<float> widened;                // diagonals that the file keeps as f16
   std::vector<std::vector<ListView>> views;  // (cells)
   std::unique_ptr<std::once_flag[]> looked;  // (cells)
   std::unique_ptr<Searcher> searcher;
@@ -281,7 +306,8 @@ std::vector<float> VectorIndex::decode(int64_t id) const {
   const std::span<const ListPart> parts = snapshot().parts(at->cell);
   const auto part = std::ranges::find(parts, at->segment, &ListPart::segment);
   TESSERA_ASSERT(part != parts.end());
-  return state_->coder.decode(part->blocks().data(), at->position, anchor, diagonal);
+  return state_->coder.decode(part->block(at->position / kBlock, info.block_bytes),
+                              at->position % kBlock, anchor, diagonal);
 }
 
 }  // namespace tessera::lattice
