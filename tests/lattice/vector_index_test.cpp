@@ -99,6 +99,36 @@ TEST(VectorIndex, FindsWhatBruteForceFinds) {
   }
 }
 
+double plain_cosine(std::span<const float> a, std::span<const float> b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t j = 0; j < a.size(); ++j) {
+    ab += double(a[j]) * b[j];
+    aa += double(a[j]) * a[j];
+    bb += double(b[j]) * b[j];
+  }
+  return ab / std::sqrt(aa * bb);
+}
+
+// Neither queries nor vectors have length 1: distances are cosines all the same, estimated and
+// measured, the highest first.
+TEST(VectorIndex, CosinesAreCosines) {
+  const Built built(options_of(8, Metric::cosine));
+  const VectorIndex index(built.path);
+  const VectorFile file = VectorFile::open(built.source);
+  for (const VectorFile* originals : {static_cast<const VectorFile*>(nullptr), &file}) {
+    const QueryOptions options = {.k = 5, .nprobe = 30, .originals = originals, .rerank = 8};
+    const SearchResult found = index.search(built.queries, options);
+    EXPECT_GE(recall_of(index, built.rows, built.queries, options), originals ? 0.99 : 0.97);
+    for (size_t i = 0; i < found.ids.size(); ++i) {
+      const double expected =
+          plain_cosine(std::span(built.queries).subspan(i / 5 * kDim, kDim),
+                       std::span(built.rows).subspan(size_t(found.ids[i]) * kDim, kDim));
+      EXPECT_NEAR(found.distances[i], expected, originals ? 1e-6 : 1e-2) << i;
+      if (i % 5 > 0) EXPECT_LE(found.distances[i], found.distances[i - 1]);
+    }
+  }
+}
+
 // The same bytes from a memory that holds all and from one that takes many passes.
 TEST(VectorIndex, IsTheSameForAnyMemory) {
   BuildOptions options = options_of(4);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Option kOptions[] = {
     {"-o", "FILE", "the index to write (default: beside the vectors, .tsr)"},
-    {"--anchors", "N", "cells (default: 1024, or as many as a sixteenth of the vectors)"},
+    {"--anchors", "N", "cells (default: one for 64 vectors, at most 1024)"},
     {"--bits", "B", "a dimension, 0 to 8; 0: anchors alone (default: 4)"},
     {"--metric", "l2|inner_product|cosine", "how vectors are compared (default: l2)"},
     {"--transform", "auto|rotation|pca", "of the residuals (default: auto)"},
@@ -45,7 +45,7 @@ lattice::BuildOptions build_options(const Arguments& arguments, int64_t rows) {
   using lattice::Training;
   using lattice::TransformMode;
   lattice::BuildOptions options;
-  const int64_t fewer = std::max<int64_t>(1, std::min<int64_t>(1024, rows / 16));
+  const int64_t fewer = std::max<int64_t>(1, std::min<int64_t>(1024, rows / 64));
   options.anchors.anchors = number(arguments, "compress", "--anchors", fewer, 1, 1 << 24);
   options.anchors.iterations = number(arguments, "compress", "--iterations", 25, 0, 1000000);
   const std::string training = arguments.value("--training", "anneal");
