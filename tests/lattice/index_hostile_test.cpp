@@ -12,7 +12,7 @@ namespace tessera::lattice {
 namespace {
 
 constexpr int32_t kCells = 3, kDim = 2;
-const InterleavedPacker kPacker(2);
+const PlainPacker kPacker(2);
 
 struct Read {
   Content content;

@@ -129,6 +129,21 @@ TEST(VectorIndex, CosinesAreCosines) {
   }
 }
 
+// Nothing was deleted: what compacting writes is what was there.
+TEST(VectorIndex, CompactingKeepsEverything) {
+  const Built built(options_of(4));
+  VectorIndex index(built.path);
+  const QueryOptions options = {.k = 20, .nprobe = 30};
+  const SearchResult before = index.search(built.queries, options);
+  const int64_t bytes = index.snapshot().bytes();
+  index.compact();
+  index.snapshot().verify();
+  EXPECT_EQ(index.snapshot().bytes(), bytes);
+  const SearchResult after = index.search(built.queries, options);
+  EXPECT_EQ(before.ids, after.ids);
+  EXPECT_EQ(before.distances, after.distances);
+}
+
 // The same bytes from a memory that holds all and from one that takes many passes.
 TEST(VectorIndex, IsTheSameForAnyMemory) {
   BuildOptions options = options_of(4);

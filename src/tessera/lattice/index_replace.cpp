@@ -112,6 +112,8 @@ FillList live_lists(const Snapshot& snapshot, const BlockPacker& packer) {
     if (parts.size() == 1 && !snapshot.has_dead()) {
       ids = parts[0].ids().decode();
       blocks.assign(parts[0].blocks().begin(), parts[0].blocks().end());
+      const std::byte* tail = parts[0].tail();
+      if (tail != nullptr) blocks.insert(blocks.end(), tail, tail + packer.block_bytes());
       return;
     }
     const std::vector<Live> live = live_of(snapshot, cell);

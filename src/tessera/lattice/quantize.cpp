@@ -13,6 +13,29 @@ const float* data_or_null(std::span<const float> values) {
   return values.empty() ? nullptr : values.data();
 }
 
+// out (dim, padded): the products of rows a (dim, padded) and b (dim, padded).
+void multiply(const std::vector<float>& a, const std::vector<float>& b, size_t dim, size_t padded,
+              std::vector<float>& out) {
+  thread_pool().parallel_for(int64_t(dim), 16, [&](int64_t begin, int64_t end) {
+    code_kernels().products(int32_t(padded), &a[size_t(begin) * padded], end - begin, b.data(),
+                            int64_t(dim), &out[size_t(begin) * padded], int64_t(padded));
+  });
+}
+
+// Axes (dim, padded) that were rounded, made orthonormal again by a step of Newton and Schulz,
+// A ← (3 - A Aᵀ) A / 2: what is off by ε becomes off by ε².
+void orthonormalize(std::vector<float>& axes, size_t dim, size_t padded) {
+  std::vector<float> factor(axes.size(), 0.f), turned(axes.size(), 0.f);
+  multiply(axes, axes, dim, padded, factor);
+  for (size_t i = 0; i < dim; ++i) {
+    for (size_t j = 0; j < dim; ++j) {
+      factor[i * padded + j] = (i == j ? 1.5f : 0.f) - 0.5f * factor[i * padded + j];
+      turned[j * padded + i] = axes[i * padded + j];
+    }
+  }
+  multiply(factor, turned, dim, padded, axes);
+}
+
 }  // namespace
 
 Coder::Coder(CodeSpec spec) : spec_(std::move(spec)), shape_(code_shape(spec_)) {
@@ -23,6 +46,7 @@ Coder::Coder(CodeSpec spec) : spec_(std::move(spec)), shape_(code_shape(spec_)) 
   const size_t dim = size_t(spec_.dim), padded = size_t(spec_.padded_dim);
   axes_.resize(dim * padded, 0.f);
   for (size_t i = 0; i < dim; ++i) std::copy_n(&spec_.basis[i * dim], dim, &axes_[i * padded]);
+  if (are_halves(spec_.basis)) orthonormalize(axes_, dim, padded);
 }
 
 void Coder::transform(float* x) const {

@@ -72,7 +72,7 @@ std::vector<uint8_t> allocate_bits(const Eigen& eigen, int32_t dim, int32_t bits
 CodeSpec spec_of(const Eigen& eigen, int32_t dim, int32_t bits, uint64_t seed) {
   CodeSpec spec = rotation_spec(dim, bits, seed, mean_n2(eigen));
   spec.transform = TransformKind::pca;
-  // To f16, which index files keep: off by 1e-4 of a length, where 8 bits are off by 1e-2.
+  // To f16, which index files keep; a Coder makes them orthonormal again.
   for (const double x : eigen.vectors) spec.basis.push_back(f16(float(x)));
   spec.group_bits = allocate_bits(eigen, dim, bits);
   return spec;
