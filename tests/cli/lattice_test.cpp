@@ -190,6 +190,16 @@ TEST(LatticeCommands, MaintainAnIndex) {
   EXPECT_EQ(info.get<int64_t>("vectors"), 3028);
   EXPECT_EQ(info.get<int64_t>("stored"), 3030);
   EXPECT_EQ(info.get<std::string>("metric"), "l2");
+  // 24 dimensions of 8 bits and two factors; 30 anchors of 24 f16.
+  const Json& parts = info.at("parts");
+  EXPECT_EQ(parts.get<int64_t>("codes"), 3030 * (24 + 4));
+  EXPECT_EQ(parts.get<int64_t>("anchors"), 30 * 24 * 2);
+  int64_t sum = 0;
+  for (const char* part : {"codes", "ids", "anchors", "transform", "tables"}) {
+    EXPECT_GT(parts.get<int64_t>(part), 0) << part;
+    sum += parts.get<int64_t>(part);
+  }
+  EXPECT_EQ(sum, info.get<int64_t>("bytes"));
   EXPECT_NE(run_command({"info", files.index})
                 .out.find("vectors     3028 of 24 dimensions, l2, "
                           "and 2 dead ones\n"),

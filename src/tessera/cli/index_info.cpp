@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iomanip>
 #include <ostream>
 #include <sstream>
@@ -20,6 +21,21 @@ constexpr std::string_view kExamples[] = {
     "tessera info vectors.tsr --json",
 };
 
+struct Part {
+  const char* what;
+  int64_t bytes;
+};
+
+std::vector<Part> parts_of(const lattice::Snapshot& snapshot) {
+  const lattice::Snapshot::Sizes sizes = snapshot.sizes();
+  const int64_t rest = snapshot.bytes() - sizes.codes - sizes.ids - sizes.anchors - sizes.blobs;
+  return {{"codes", sizes.codes},
+          {"ids", sizes.ids},
+          {"anchors", sizes.anchors},
+          {"transform", sizes.blobs},
+          {"tables", rest}};
+}
+
 Status run_info(const Arguments& arguments, Console& console) {
   if (arguments.words.size() != 1) {
     throw UsageError(cat("info: expected one index, got ", arguments.words.size()));
@@ -30,6 +46,8 @@ Status run_info(const Arguments& arguments, Console& console) {
   const bool pca = spec.transform == lattice::TransformKind::pca;
   const double each = snapshot.live() == 0 ? 0 : double(snapshot.bytes()) / double(snapshot.live());
   if (arguments.has("--json")) {
+    Json parts = Json::object();
+    for (const auto& [what, bytes] : parts_of(snapshot)) parts.set(what, bytes);
     console.out << Json()
                        .set("vectors", snapshot.live())
                        .set("stored", snapshot.stored())
@@ -42,6 +60,7 @@ Status run_info(const Arguments& arguments, Console& console) {
                        .set("commits", int64_t(snapshot.generation()))
                        .set("bytes", snapshot.bytes())
                        .set("bytes_per_vector", each)
+                       .set("parts", std::move(parts))
                        .dump(2)
                 << "\n";
     return Status::done;
@@ -62,6 +81,12 @@ Status run_info(const Arguments& arguments, Console& console) {
   }
   out << "segments    " << snapshot.segments() << ", " << snapshot.generation() << " commits\n"
       << "size        " << size_text(snapshot.bytes()) << ", " << each << " bytes a vector\n";
+  const char* before = "            ";
+  for (const auto& [what, bytes] : parts_of(snapshot)) {
+    out << before << what << " " << double(bytes) / double(std::max<int64_t>(1, snapshot.live()));
+    before = ", ";
+  }
+  out << "\n";
   console.out << out.str();
   return Status::done;
 }

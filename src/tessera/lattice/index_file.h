@@ -2,7 +2,7 @@
 //
 //   IndexFile index("vectors.tsr");
 //   const auto snapshot = index.snapshot();
-//   for (const ListPart& part : snapshot->parts(cell)) scan(part.blocks(), part.count());
+//   for (const ListPart& part : snapshot->parts(cell)) scan(part.blocks(), part.tail());
 //
 // Opening reads the head, the commit records and the directories of the segments, whatever the
 // size of the lists. Thread safe.

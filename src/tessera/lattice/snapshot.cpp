@@ -72,6 +72,19 @@ std::optional<Snapshot::Location> Snapshot::find(int64_t id) const {
   return std::nullopt;
 }
 
+Snapshot::Sizes Snapshot::sizes() const {
+  Sizes sizes;
+  sizes.anchors = int64_t(info().anchors.size()) * (info().half_anchors ? 2 : 4);
+  for (const auto& [name, data] : info().blobs) sizes.blobs += int64_t(data.size());
+  for (const auto& segment : segments_) {
+    for (const ListRow& row : segment->rows()) {
+      sizes.codes += stored_bytes(info().tail, row.count, info().block_bytes);
+      sizes.ids += row.id_bytes;
+    }
+  }
+  return sizes;
+}
+
 Snapshot::Totals Snapshot::verify() const {
   Totals totals;
   std::vector<int64_t> living;

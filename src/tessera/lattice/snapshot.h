@@ -53,6 +53,14 @@ class Snapshot {
     int64_t bytes = 0;  // of the file
   };
 
+  // Where the bytes of the file are; what is left of bytes() are tables, deleted ids and padding.
+  struct Sizes {
+    int64_t anchors = 0;
+    int64_t blobs = 0;
+    int64_t codes = 0;
+    int64_t ids = 0;
+  };
+
   // `before`, if any, is of the same file: `segments` begin with its segments.
   Snapshot(std::shared_ptr<const IndexHead> head, const CommitRecord& record,
            std::vector<std::shared_ptr<const Segment>> segments, const Snapshot* before);
@@ -61,6 +69,7 @@ class Snapshot {
   uint64_t generation() const { return record_.generation; }
   int32_t segments() const { return int32_t(segments_.size()); }
   int64_t bytes() const { return record_.length; }
+  Sizes sizes() const;
 
   // The parts of a cell, oldest segment first. REQUIRES: 0 <= cell < info().cells().
   std::span<const ListPart> parts(int32_t cell) const;
