@@ -52,6 +52,52 @@ TEST(Claims, OfAGpuWithTransfersLookAtThatColumn) {
             Verdict::does_not_hold);
 }
 
+TEST(Claims, OfAGpuAloneNeedNoCpu) {
+  Line softmax = timed("rows", "softmax 4096 x 1024", 1);
+  Line replay = timed("step", "replay of 1,000 nodes on 2 x 2 matrices", 1);
+  const std::string speed = "A GPU computes softmax 4096 x 1024 at 67 % of its copy bandwidth";
+  const std::string each = "A GPU runs a recorded program of small kernels";
+  Results results = with({softmax, replay});
+  EXPECT_EQ(verdict(results, speed), Verdict::no_device);
+  EXPECT_EQ(verdict(results, each), Verdict::no_device);
+  for (Line& line : results.lines) line.cells = {cell("cuda:0", 1)};
+  EXPECT_EQ(find(results, speed).measured, "its bandwidth was not measured");
+  EXPECT_EQ(find(results, each).measured, "its kernels were not counted");
+  results.limits = gpu_results().limits;
+  results.lines[0].cells = {cell("cuda:0", 1e9 / 4e12 / 0.68)};
+  EXPECT_EQ(verdict(results, speed), Verdict::holds);
+  EXPECT_EQ(find(results, speed).measured, "cuda:0 368 µs: 68 % of 4,000 GB/s");
+  results.lines[0].cells = {cell("cuda:0", 1e9 / 4e12 / 0.66)};
+  EXPECT_EQ(verdict(results, speed), Verdict::does_not_hold);
+  results.lines[1].facts = {{"kernels on cuda:0", 1000}};
+  results.lines[1].cells = {cell("cuda:0", 2.4e-3)};
+  EXPECT_EQ(verdict(results, each), Verdict::holds);
+  results.lines[1].cells = {cell("cuda:0", 2.6e-3)};
+  EXPECT_EQ(verdict(results, each), Verdict::does_not_hold);
+}
+
+TEST(Claims, OfAGpuAboutFusionAndSteps) {
+  const std::string step = "mlp 784-256-10, B = 64, step with AdamW";
+  Results results =
+      with({timed("elementwise", "chain of six 16 M, fused", 1),
+            timed("elementwise", "chain of six 16 M, unfused", 1), timed("step", step, 1)});
+  const std::string fusion = "On a GPU, fusing that chain",
+                    training = "A GPU makes a training step";
+  EXPECT_EQ(verdict(results, fusion), Verdict::no_device);
+  EXPECT_EQ(verdict(results, training), Verdict::no_device);
+  results.lines[0].cells.push_back(cell("cuda:0", 1e-4));
+  results.lines[1].cells.push_back(cell("cuda:0", 3.1e-4));
+  results.lines[2].cells.push_back(cell("cuda:0", 0.09));
+  EXPECT_EQ(verdict(results, fusion), Verdict::holds);
+  EXPECT_EQ(find(results, fusion).measured,
+            "cuda:0 unfused 310 µs, fused 100 µs: 3.10 times as fast");
+  EXPECT_EQ(verdict(results, training), Verdict::holds);
+  results.lines[1].cells.back() = cell("cuda:0", 2.9e-4);
+  results.lines[2].cells.back() = cell("cuda:0", 0.11);
+  EXPECT_EQ(verdict(results, fusion), Verdict::does_not_hold);
+  EXPECT_EQ(verdict(results, training), Verdict::does_not_hold);
+}
+
 TEST(Claims, LibraryMayBeATenthFaster) {
   const std::string claim = "No CPU library multiplies f32 matrices of 1024";
   Results results = sample_results();

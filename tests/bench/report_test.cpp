@@ -69,11 +69,11 @@ TEST(BenchText, ALineOfNumbers) {
   EXPECT_EQ(header_text("matmul", results.devices),
             "\nmatmul                                          plain     library         cpu       "
             "         rate   ratio   share\n");
-  EXPECT_EQ(line_text(results.lines[0], results.limits, results.devices),
+  EXPECT_EQ(line_text(results.lines[0], results),
             "f32 1024                                       1.00 s     30.0 ms     25.0 ms        "
             "80.0 GFLOP/s    1.20    80 %  oneDNN 2.6.3\n");
   EXPECT_EQ(
-      line_text(results.lines[1], results.limits, results.devices),
+      line_text(results.lines[1], results),
       "softmax 64 x 1024                              400 ms      100 ms      300 ms~          "
       "3.33 GB/s    1.33    33 %\n")
       << "a spread above 5 % is marked";
@@ -86,12 +86,45 @@ TEST(BenchText, DevicesHaveTwoColumns) {
             (std::vector<std::string>{"plain", "bytes", "cuda:0"}));
   EXPECT_EQ(columns_of("step", {"cpu"}), (std::vector<std::string>{"plain", "cpu"}));
   const Line line = product_line("f32 8", {cell("cpu", 1), cell("cuda:0 + transfers", 0.5)});
-  EXPECT_TRUE(contains(line_text(line, {}, {"cpu", "cuda:0"}), "—              500 ms "));
+  Results results;
+  results.devices = {"cpu", "cuda:0"};
+  EXPECT_TRUE(contains(line_text(line, results), "—              500 ms "));
+}
+
+TEST(BenchText, EachDeviceHasItsRateAndItsShare) {
+  const Results results = gpu_results();
+  EXPECT_TRUE(header_text("matmul", results.devices)
+                  .ends_with("rate   ratio   share        cuda:0 rate   share\n"))
+      << header_text("matmul", results.devices);
+  EXPECT_TRUE(
+      line_text(results.lines[0], results)
+          .ends_with(" 80.0 GFLOP/s    1.20    80 %     40,000 GFLOP/s    80 %  oneDNN 2.6.3\n"))
+      << line_text(results.lines[0], results);
+  EXPECT_TRUE(contains(limits_text(results.limits),
+                       "            cuda:0, a card\n              copy 4,000 GB/s; product of f32 "
+                       "8192: 50,000 GFLOP/s\n"))
+      << limits_text(results.limits);
+}
+
+TEST(BenchText, AnAbsentDeviceSaysSo) {
+  Results results = sample_results();
+  results.devices = {"cpu", "cuda:0"};
+  results.absent = {{"cuda:0", "libcuda.so.1 not found"}};
+  EXPECT_TRUE(contains(machine_text(results), "no device   cuda:0: libcuda.so.1 not found\n"));
+  EXPECT_TRUE(
+      contains(line_text(results.lines[0], results), "25.0 ms   no device           no device "))
+      << line_text(results.lines[0], results);
+  const std::string html = to_html(results);
+  EXPECT_EQ(malformed(html), "");
+  EXPECT_TRUE(contains(html, "<td class=\"soft\">no device</td>"));
+  const Json document = Json::parse(to_json(results), "results");
+  EXPECT_EQ(document.at("absent").at(size_t(0)).get<std::string>("reason"),
+            "libcuda.so.1 not found");
 }
 
 TEST(BenchText, WrongLinesSayByHowMuch) {
   const Results results = wrong_results();
-  EXPECT_EQ(line_text(results.lines[0], results.limits, results.devices),
+  EXPECT_EQ(line_text(results.lines[0], results),
             "f32 1024                                    wrong: library: largest error 1,234 ulps, "
             "allowed 100\n");
   EXPECT_TRUE(contains(footer_text(results), "\n1 of 2 lines are wrong\n"));
@@ -142,6 +175,19 @@ TEST(BenchJson, ParsesBack) {
   EXPECT_DOUBLE_EQ(line.at("share").get<double>("value"), 0.8);
   EXPECT_EQ(document.at("lines").at(size_t(1)).at("facts").get<double>("kernels"), 1);
   EXPECT_EQ(document.at("claims").at(size_t(0)).get<std::string>("verdict"), "does not hold");
+}
+
+TEST(BenchJson, HoldsTheLimitsOfDevices) {
+  const Json document = Json::parse(to_json(gpu_results()), "results");
+  const Json& device = document.at("limits").at("devices").at(size_t(0));
+  EXPECT_EQ(device.get<std::string>("device"), "cuda:0");
+  EXPECT_EQ(device.get<double>("copy_bytes"), 4e12);
+  EXPECT_EQ(device.at("products").at(size_t(0)).get<std::string>("dtype"), "f32");
+  EXPECT_EQ(device.at("products").at(size_t(0)).get<int64_t>("extent"), 8192);
+  const Json& times = document.at("lines").at(size_t(0)).at("times");
+  EXPECT_TRUE(times.at(size_t(0)).at("share").is_null());
+  EXPECT_DOUBLE_EQ(times.at(size_t(3)).at("share").get<double>("value"), 0.8);
+  EXPECT_TRUE(contains(to_html(gpu_results()), "40,000 GFLOP/s, 80 % of products of f32, spread"));
 }
 
 TEST(BenchJson, KeepsWhatIsWrong) {

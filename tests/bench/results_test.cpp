@@ -37,6 +37,22 @@ TEST(Results, ShareIsOfTheLimit) {
   EXPECT_FALSE(free.share(results.limits));
 }
 
+TEST(Results, ShareOfAGpuIsOfItsOwnLimits) {
+  const Results results = gpu_results();
+  const Line &product = results.lines[0], &rows = results.lines[1];
+  EXPECT_DOUBLE_EQ(product.share(results.limits, *product.find("cuda:0"))->value, 0.8);
+  EXPECT_EQ(product.share(results.limits, *product.find("cuda:0"))->to, "products of f32");
+  EXPECT_FALSE(product.share(results.limits, *product.find("cuda:0 + transfers")));
+  EXPECT_FALSE(product.share(results.limits, *product.find("library")));
+  EXPECT_DOUBLE_EQ(rows.share(results.limits, *rows.find("cuda:0"))->value, 0.5);
+  EXPECT_EQ(rows.share(results.limits, *rows.find("cuda:0"))->to, "copy bandwidth");
+  Line over_a_bus = rows;
+  over_a_bus.limit = LimitKind::host_bytes;
+  EXPECT_FALSE(over_a_bus.share(results.limits, *over_a_bus.find("cuda:0")));
+  EXPECT_DOUBLE_EQ(over_a_bus.share(results.limits)->value, 0.1 / 0.3);
+  EXPECT_EQ(results.limits.devices[0].product_flops(DType::bf16), 0);
+}
+
 TEST(Results, AWrongLineHasNoSubject) {
   const Results results = wrong_results();
   EXPECT_FALSE(results.passed());

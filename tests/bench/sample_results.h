@@ -53,6 +53,17 @@ inline Results sample_results() {
   return results;
 }
 
+// The same with a GPU beside it.
+inline Results gpu_results() {
+  Results results = sample_results();
+  results.devices.push_back("cuda:0");
+  results.limits.devices = {{"cuda:0", "a card", 4e12, {{DType::f32, 8192, 5e13}}}};
+  results.lines[0].cells.push_back(cell("cuda:0", 5e-5));
+  results.lines[0].cells.push_back(cell("cuda:0 + transfers", 5e-3));
+  results.lines[1].cells.push_back(cell("cuda:0", 5e-4));
+  return results;
+}
+
 // The first line gets a result that is not right, as run_case leaves it.
 inline Results wrong_results() {
   Results results = sample_results();

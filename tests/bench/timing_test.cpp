@@ -51,6 +51,24 @@ TEST(Timing, WorksTakeTurns) {
   for (const Summary& summary : summaries) EXPECT_EQ(summary.samples, 6);
 }
 
+// Never a wait per run: a device's queue is what is timed.
+TEST(Timing, QueuedWorkIsWaitedForOnceASample) {
+  int64_t queued = 0, runs = 0, waits = 0;
+  const Work work{[&] { ++queued, ++runs; }, 0,
+                  [&] {
+                    wait(1e-5 * double(queued));
+                    queued = 0;
+                    ++waits;
+                  }};
+  const Policy policy = quick_policy();
+  const Summary summary = measure({&work, 1}, policy)[0];
+  EXPECT_EQ(queued, 0);
+  EXPECT_GE(double(summary.batch) * summary.median, policy.queued_seconds);
+  EXPECT_GE(runs, summary.batch * summary.samples);
+  EXPECT_LT(waits, runs / 8);
+  EXPECT_GE(summary.median, 1e-5);
+}
+
 TEST(Timing, QuickIsFewerSamples) {
   const Work work{[] { wait(1e-4); }};
   EXPECT_LT(measure({&work, 1}, quick_policy())[0].samples, 30);

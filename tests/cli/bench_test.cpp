@@ -8,6 +8,7 @@
 #include "io/temp_folder.h"
 #include "tessera/bench/op_case.h"
 #include "tessera/io/json.h"
+#include "tessera/runtime/registry.h"
 #include "tessera/tensor/elementwise.h"
 
 namespace tessera::cli {
@@ -102,6 +103,22 @@ TEST(Bench, FilesAreCheckedBeforeTheWork) {
     EXPECT_EQ(outcome.status, 1);
     EXPECT_EQ(outcome.out, "");  // nothing was measured
   }
+}
+
+// A build that opens libraries at run time has no CUDA device where there is no driver.
+TEST(Bench, AnAbsentDeviceHasColumnsThatSaySo) {
+  if (why_absent(DeviceKind::cuda).empty()) GTEST_SKIP() << "there is a CUDA device";
+  const bench::Case one = increment(1);
+  std::ostringstream out, err;
+  Console console{out, err};
+  EXPECT_EQ(run_lines({{Device(), Device("cuda:0")}, true}, {&one, 1}, console), Status::done);
+  EXPECT_TRUE(contains(out.str(), "\nno device   cuda:0: ")) << out.str();
+  EXPECT_TRUE(contains(out.str(), " no device           no device ")) << out.str();
+  const CommandResult alone = run_command({"bench", "transfer", "--device", "cuda:0"});
+  EXPECT_EQ(alone.status, 1);
+  EXPECT_EQ(
+      alone.err,
+      cat("tessera: Failed to initialize CUDA device 0: ", why_absent(DeviceKind::cuda), "\n"));
 }
 
 TEST(Bench, ADeviceComesOnce) {

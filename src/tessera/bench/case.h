@@ -14,9 +14,10 @@ namespace tessera::bench {
 struct Contender {
   std::string column;                          // results.h
   std::string by = {};                         // whose work it is, where the column leaves it open
-  std::function<void()> run = nullptr;         // once, and waits for the result
+  std::function<void()> run = nullptr;         // once, until it is done or `wait` says so
   std::function<Outputs()> outputs = nullptr;  // runs and reads; null: a yardstick, not checked
   double settle_seconds = 0;                   // timing.h
+  std::function<void()> wait = nullptr;        // for what run() queued on a device, all of it
 };
 
 // A line with its data, which lives as long as this does.

@@ -22,7 +22,9 @@ using Lines = std::vector<const Line*>;
 struct Row {
   std::string statement;
   std::vector<std::pair<std::string, std::string>> about;  // suite, line
-  std::function<Finding(const Lines& lines)> judge;        // the lines in the order of `about`
+  // The lines in the order of `about`.
+  std::function<Finding(const Lines& lines, const Limits& limits)> judge;
+  bool needs_cpu = true;  // its column in every line
 };
 
 // Where the numbers come from the first device that is no CPU.
@@ -52,7 +54,7 @@ Row gpu_product(int n, double factor) {
   return {cat("A GPU multiplies f32 matrices of ", n, " at least ", factor,
               " times as fast as the CPU"),
           {{"matmul", cat("f32 ", n)}},
-          [factor](const Lines& lines) -> Finding {
+          [factor](const Lines& lines, const Limits&) -> Finding {
             const Measurement* gpu = gpu_cell(*lines[0], false);
             if (gpu == nullptr) return {rates(*lines[0]), Verdict::no_device};
             return {rates(*lines[0]), holds_if(seconds(*lines[0]) >= factor * gpu->time.median)};
@@ -63,7 +65,7 @@ Row library_product(int n) {
   return {cat("No CPU library multiplies f32 matrices of ", n,
               " more than a tenth faster than Tessera"),
           {{"matmul", cat("f32 ", n)}},
-          [](const Lines& lines) -> Finding {
+          [](const Lines& lines, const Limits&) -> Finding {
             const Measurement* library = lines[0]->find(kLibrary);
             if (library == nullptr) return {"no library was found", Verdict::not_measured};
             const double ratio = library->time.median / seconds(*lines[0]);
@@ -76,7 +78,7 @@ Row library_product(int n) {
 Row memory_speed(std::string statement, std::string suite, std::string line, double factor) {
   return {std::move(statement),
           {{std::move(suite), std::move(line)}},
-          [factor](const Lines& lines) -> Finding {
+          [factor](const Lines& lines, const Limits&) -> Finding {
             const Measurement* moved = lines[0]->find(kBytes);
             if (moved == nullptr) return {"nobody moved the same bytes", Verdict::not_measured};
             const double times = seconds(*lines[0]) / moved->time.median;
@@ -89,7 +91,7 @@ Row memory_speed(std::string statement, std::string suite, std::string line, dou
 Row faster_than_plain(std::string statement, std::string suite, std::string line, double factor) {
   return {std::move(statement),
           {{std::move(suite), std::move(line)}},
-          [factor](const Lines& lines) -> Finding {
+          [factor](const Lines& lines, const Limits&) -> Finding {
             const Measurement* plain = lines[0]->find(kPlain);
             if (plain == nullptr) return {"the plain loop was not run", Verdict::not_measured};
             const double times = plain->time.median / seconds(*lines[0]);
@@ -102,7 +104,7 @@ Row gpu_elementwise(std::string function, bool with_transfers) {
   return {cat("A GPU applies ", function, " to 262,144 numbers faster than the CPU, transfers ",
               with_transfers ? "included" : "not counted"),
           {{"elementwise", function + " 262,144"}},
-          [with_transfers](const Lines& lines) -> Finding {
+          [with_transfers](const Lines& lines, const Limits&) -> Finding {
             const Measurement* gpu = gpu_cell(*lines[0], with_transfers);
             if (gpu == nullptr) return {rates(*lines[0]), Verdict::no_device};
             return {rates(*lines[0]), holds_if(gpu->time.median < seconds(*lines[0]))};
@@ -112,10 +114,78 @@ Row gpu_elementwise(std::string function, bool with_transfers) {
 Row gpu_transfer(std::string line, double gigabytes) {
   return {cat("A copy reaches ", gigabytes, " GB/s: ", line, ", of a GPU"),
           {{"transfer", line}},
-          [gigabytes](const Lines& lines) -> Finding {
+          [gigabytes](const Lines& lines, const Limits&) -> Finding {
             const Measurement* gpu = gpu_cell(*lines[0], false);
             if (gpu == nullptr) return {rates(*lines[0]), Verdict::no_device};
             return {rates(*lines[0]), holds_if(lines[0]->rate(*gpu) >= gigabytes)};
+          }};
+}
+
+// A claim about the GPU alone, by its cell in each line.
+template <class F>
+Row about_gpu(std::string statement, std::vector<std::pair<std::string, std::string>> about,
+              F&& judge) {
+  const auto judge_all = [judge](const Lines& lines, const Limits& limits) -> Finding {
+    std::vector<const Measurement*> cells;
+    for (const Line* line : lines) {
+      cells.push_back(gpu_cell(*line, false));
+      if (cells.back() == nullptr) return {rates(*line), Verdict::no_device};
+    }
+    return judge(lines, cells, limits);
+  };
+  return {std::move(statement), std::move(about), judge_all, false};
+}
+using Cells = std::vector<const Measurement*>;
+
+// The GPU moves the bytes of the line at a share of the rate at which it copies.
+Row gpu_memory_speed(std::string what, std::string suite, std::string line, double share) {
+  return about_gpu(
+      cat("A GPU computes ", what, " at ", percent_text(share), " of its copy bandwidth"),
+      {{std::move(suite), std::move(line)}},
+      [share](const Lines& lines, const Cells& cells, const Limits& limits) -> Finding {
+        const std::optional<Relation> reached = lines[0]->share(limits, *cells[0]);
+        if (!reached) return {"its bandwidth was not measured", Verdict::not_measured};
+        return {cat(cells[0]->column, " ", time_text(cells[0]->time.median), ": ",
+                    percent_text(reached->value), " of ",
+                    three_digits(limits.find(cells[0]->column)->copy_bytes * 1e-9), " GB/s"),
+                holds_if(reached->value >= share)};
+      });
+}
+
+Row gpu_fusion() {
+  return about_gpu(
+      "On a GPU, fusing that chain makes it 3 times as fast",
+      {{"elementwise", "chain of six 16 M, fused"}, {"elementwise", "chain of six 16 M, unfused"}},
+      [](const Lines&, const Cells& cells, const Limits&) -> Finding {
+        const double fused = cells[0]->time.median, unfused = cells[1]->time.median;
+        return {cat(cells[0]->column, " unfused ", time_text(unfused), ", fused ", time_text(fused),
+                    ": ", three_digits(unfused / fused), " times as fast"),
+                holds_if(unfused >= 3 * fused)};
+      });
+}
+
+Row gpu_replay() {
+  return about_gpu("A GPU runs a recorded program of small kernels in at most 2.5 µs a kernel",
+                   {{"step", "replay of 1,000 nodes on 2 x 2 matrices"}},
+                   [](const Lines& lines, const Cells& cells, const Limits&) -> Finding {
+                     const std::string& device = cells[0]->column;
+                     const double kernels = lines[0]->fact(cat(kKernelsOn, device)).value_or(0);
+                     if (kernels == 0)
+                       return {"its kernels were not counted", Verdict::not_measured};
+                     const double each = cells[0]->time.median / kernels;
+                     return {cat(device, " ", time_text(cells[0]->time.median), " for ",
+                                 three_digits(kernels), " kernels, ", time_text(each), " each"),
+                             holds_if(each <= 2.5e-6)};
+                   });
+}
+
+Row gpu_step(std::string line) {
+  return {cat("A GPU makes a training step 10 times as fast as the CPU: ", line),
+          {{"step", line}},
+          [](const Lines& lines, const Limits&) -> Finding {
+            const Measurement* gpu = gpu_cell(*lines[0], false);
+            if (gpu == nullptr) return {rates(*lines[0]), Verdict::no_device};
+            return {rates(*lines[0]), holds_if(seconds(*lines[0]) >= 10 * gpu->time.median)};
           }};
 }
 
@@ -124,7 +194,7 @@ Row updates(std::string optimizer, double wanted) {
       cat(optimizer, " makes more than ", three_digits(wanted),
           " updates a second of a small network (784-256-10, B = 64)"),
       {{"step", cat("mlp 784-256-10, B = 64, step with ", optimizer)}},
-      [wanted](const Lines& lines) -> Finding {
+      [wanted](const Lines& lines, const Limits&) -> Finding {
         const double rate = 1 / seconds(*lines[0]);
         return {cat(three_digits(rate), " updates/s, ", rates(*lines[0])), holds_if(rate > wanted)};
       }};
@@ -133,7 +203,7 @@ Row updates(std::string optimizer, double wanted) {
 Row backward_cost() {
   return {"A backward pass takes twice its forward pass (784-256-10, B = 64; to a fifth)",
           {{"step", "mlp 784-256-10, forward"}, {"step", "mlp 784-256-10, forward + backward"}},
-          [](const Lines& lines) -> Finding {
+          [](const Lines& lines, const Limits&) -> Finding {
             const double forward = seconds(*lines[0]), both = seconds(*lines[1]);
             const double ratio = (both - forward) / forward;
             const double flops = (lines[1]->flops - lines[0]->flops) / lines[0]->flops;
@@ -154,7 +224,7 @@ Row fusion() {
   return {
       "Fusing a chain of six elementwise ops over 16 M numbers makes it 3 times as fast",
       {{"elementwise", "chain of six 16 M, fused"}, {"elementwise", "chain of six 16 M, unfused"}},
-      [](const Lines& lines) -> Finding {
+      [](const Lines& lines, const Limits&) -> Finding {
         const double times = seconds(*lines[1]) / seconds(*lines[0]);
         return {cat("unfused ", kernels_text(*lines[1]), "; fused ", kernels_text(*lines[0]), ": ",
                     three_digits(times), " times as fast"),
@@ -165,7 +235,7 @@ Row fusion() {
 Row replay() {
   return {"Replaying a compiled program costs the host at most 20 µs and 0.3 µs an instruction",
           {{"step", "replay of 1,000 nodes on 2 x 2 matrices"}},
-          [](const Lines& lines) -> Finding {
+          [](const Lines& lines, const Limits&) -> Finding {
             const double kernels = lines[0]->fact("kernels").value_or(0);
             return {cat(time_text(seconds(*lines[0])), " for ", three_digits(kernels),
                         " instructions, ", time_text(seconds(*lines[0]) / std::max(1.0, kernels)),
@@ -210,6 +280,17 @@ std::vector<Row> make_rows() {
   rows.push_back(updates("AdamW", 1000));
   rows.push_back(backward_cost());
   rows.push_back(replay());
+  rows.push_back(
+      gpu_memory_speed("the fused chain", "elementwise", "chain of six 16 M, fused", 0.85));
+  for (const std::string line : {"softmax 4096 x 1024", "layer_norm 4096 x 1024"}) {
+    rows.push_back(gpu_memory_speed(line, "rows", line, 0.67));
+  }
+  rows.push_back(gpu_fusion());
+  rows.push_back(gpu_replay());
+  for (const char* line :
+       {"mlp 784-256-10, B = 64, step with AdamW", "GPT 6 x 384, B = 8, T = 256, AdamW step"}) {
+    rows.push_back(gpu_step(line));
+  }
   return rows;
 }
 
@@ -222,16 +303,16 @@ Claim judge(const Row& row, const Results& results) {
   Lines lines;
   for (const auto& [suite, name] : row.about) {
     const Line* line = results.find(suite, name);
-    const char* reason = line == nullptr                ? " was not run"
-                         : !line->passed()              ? " is wrong"
-                         : line->find("cpu") == nullptr ? " was not run on the CPU"
-                                                        : nullptr;
+    const char* reason = line == nullptr                                 ? " was not run"
+                         : !line->passed()                               ? " is wrong"
+                         : row.needs_cpu && line->find("cpu") == nullptr ? " was not run on the CPU"
+                                                                         : nullptr;
     if (reason != nullptr) {
       return {row.statement, cat(suite, " ", name, reason), Verdict::not_measured};
     }
     lines.push_back(line);
   }
-  Finding finding = row.judge(lines);
+  Finding finding = row.judge(lines, results.limits);
   return {row.statement, std::move(finding.measured), finding.verdict};
 }
 

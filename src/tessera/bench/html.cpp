@@ -34,27 +34,31 @@ std::string css_class_of(const std::string& column) {
   return column.starts_with("cpu") ? "own" : "gpu";
 }
 
-std::string cell_html(const Line& line, const std::string& column) {
+std::string cell_html(const Line& line, const std::string& column, const Results& results) {
   const Measurement* cell = line.find(column);
-  if (cell == nullptr) return element("td", "—", "soft");
+  if (cell == nullptr) return element("td", absence_text(results, column), "soft");
   const Summary& time = cell->time;
-  const std::string tooltip = cat(cell->by, cell->by.empty() ? "" : ", ", "spread ",
-                                  percent_text(time.spread()), ", least ", time_text(time.least),
-                                  ", ", time.samples, " samples of ", time.batch, " runs");
+  const std::optional<Relation> share = line.share(results.limits, *cell);
+  const std::string of_limit =
+      share ? cat(", ", percent_text(share->value), " of ", share->to) : "";
+  const std::string tooltip =
+      cat(cell->by, cell->by.empty() ? "" : ", ", rate_text(line.rate(*cell), line.unit), of_limit,
+          ", spread ", percent_text(time.spread()), ", least ", time_text(time.least), ", ",
+          time.samples, " samples of ", time.batch, " runs");
   return cat("<td title=\"", escape(tooltip), "\">", escape(time_text(time.median)),
              time.is_noisy() ? " ~" : "", "</td>");
 }
 
 std::string row_html(const Line& line, const std::vector<std::string>& columns,
-                     const Limits& limits) {
+                     const Results& results) {
   std::string html = "<tr>" + element("td", line.name);
   if (!line.passed()) {
     return cat(html, "<td class=\"bad\" colspan=\"", columns.size() + 3,
                "\">wrong: ", escape(wrong_text(line)), "</td></tr>\n");
   }
-  for (const std::string& column : columns) html += cell_html(line, column);
+  for (const std::string& column : columns) html += cell_html(line, column, results);
   const Measurement* own = line.subject();
-  const std::optional<Relation> ratio = line.ratio(), share = line.share(limits);
+  const std::optional<Relation> ratio = line.ratio(), share = line.share(results.limits);
   return cat(html, element("td", own == nullptr ? "—" : rate_text(line.rate(*own), line.unit)),
              element("td", ratio ? three_digits(ratio->value) : "—"),
              element("td", share ? percent_text(share->value) : "—"), "</tr>\n");
@@ -85,7 +89,7 @@ std::string suite_html(const std::string& suite, const Results& results) {
   std::vector<const Line*> lines;
   for (const Line& line : results.lines) {
     if (line.suite != suite) continue;
-    html += row_html(line, columns, results.limits);
+    html += row_html(line, columns, results);
     lines.push_back(&line);
   }
   return cat(html, "</table></div>\n", chart_html(suite, lines));

@@ -18,6 +18,21 @@ Json to_json(const Machine& machine) {
       .set("version", machine.version);
 }
 
+Json to_json(const Limits::OfDevice& device) {
+  Json products = Json::array();
+  for (const Limits::Product& product : device.products) {
+    products.push(Json()
+                      .set("dtype", name(product.dtype))
+                      .set("extent", product.extent)
+                      .set("flops", number(product.flops)));
+  }
+  return Json()
+      .set("device", device.device)
+      .set("description", device.description)
+      .set("copy_bytes", number(device.copy_bytes))
+      .set("products", std::move(products));
+}
+
 Json to_json(const Limits& limits) {
   Json fma = Json::array();
   for (const Limits::Fma& rate : limits.fma) {
@@ -26,12 +41,15 @@ Json to_json(const Limits& limits) {
                  .set("one_thread_flops", number(rate.one_thread))
                  .set("all_threads_flops", number(rate.all_threads)));
   }
+  Json devices = Json::array();
+  for (const Limits::OfDevice& device : limits.devices) devices.push(to_json(device));
   return Json()
       .set("fma", std::move(fma))
       .set("copy_bytes", number(limits.copy_bytes))
       .set("copy_past_caches", limits.copy_past)
       .set("add_bytes", number(limits.add_bytes))
-      .set("add_past_caches", limits.add_past);
+      .set("add_past_caches", limits.add_past)
+      .set("devices", std::move(devices));
 }
 
 Json to_json(const Check& check) {
@@ -43,7 +61,12 @@ Json to_json(const Check& check) {
       .set("passed", check.passed());
 }
 
-Json to_json(const Measurement& cell, const Line& line) {
+Json to_json(const std::optional<Relation>& relation) {
+  if (!relation) return {};
+  return Json().set("value", number(relation->value)).set("to", relation->to);
+}
+
+Json to_json(const Measurement& cell, const Line& line, const Limits& limits) {
   return Json()
       .set("column", cell.column)
       .set("by", cell.by)
@@ -55,19 +78,15 @@ Json to_json(const Measurement& cell, const Line& line) {
       .set("noisy", cell.time.is_noisy())
       .set("samples", cell.time.samples)
       .set("batch", cell.time.batch)
-      .set("rate", number(line.rate(cell)));
-}
-
-Json to_json(const std::optional<Relation>& relation) {
-  if (!relation) return {};
-  return Json().set("value", number(relation->value)).set("to", relation->to);
+      .set("rate", number(line.rate(cell)))
+      .set("share", to_json(line.share(limits, cell)));
 }
 
 Json to_json(const Line& line, const Limits& limits) {
-  constexpr const char* kLimits[] = {"none", "fma", "bytes"};
+  constexpr const char* kLimits[] = {"none", "fma", "bytes", "host_bytes"};
   Json checks = Json::array(), cells = Json::array(), facts = Json::object();
   for (const Check& check : line.checks) checks.push(to_json(check));
-  for (const Measurement& cell : line.cells) cells.push(to_json(cell, line));
+  for (const Measurement& cell : line.cells) cells.push(to_json(cell, line, limits));
   for (const Fact& fact : line.facts) facts.set(fact.name, number(fact.value));
   return Json()
       .set("suite", line.suite)
@@ -88,8 +107,12 @@ Json to_json(const Line& line, const Limits& limits) {
 }  // namespace
 
 std::string to_json(const Results& results) {
-  Json devices = Json::array(), lines = Json::array(), claims = Json::array();
+  Json devices = Json::array(), absent = Json::array(), lines = Json::array(),
+       claims = Json::array();
   for (const std::string& device : results.devices) devices.push(device);
+  for (const AbsentDevice& one : results.absent) {
+    absent.push(Json().set("device", one.device).set("reason", one.reason));
+  }
   for (const Line& line : results.lines) lines.push(to_json(line, results.limits));
   for (const Claim& claim : results.claims) {
     claims.push(Json()
@@ -101,6 +124,7 @@ std::string to_json(const Results& results) {
              .set("format", kJsonFormat)
              .set("machine", to_json(results.machine))
              .set("devices", std::move(devices))
+             .set("absent", std::move(absent))
              .set("quick", results.quick)
              .set("left_out", results.left_out)
              .set("limits", to_json(results.limits))

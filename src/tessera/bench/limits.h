@@ -1,11 +1,16 @@
 // What this machine can do at most, measured: shares are of these.
 #pragma once
 
+#include "tessera/base/device.h"
 #include "tessera/bench/results.h"
 
 namespace tessera::bench {
 
 Limits measure_limits(bool quick);
+
+// A device that is no CPU: its own copies, and the products of matrices as large as take it some
+// milliseconds.
+Limits::OfDevice measure_device(Device device, bool quick);
 
 Machine describe_machine();  // without compiler and version, which the command knows
 

@@ -10,6 +10,19 @@ double Limits::best_fma() const {
   return best;
 }
 
+double Limits::OfDevice::product_flops(DType dtype) const {
+  double best = 0;
+  for (const Product& product : products) {
+    if (product.dtype == dtype) best = std::max(best, product.flops);
+  }
+  return best;
+}
+
+const Limits::OfDevice* Limits::find(std::string_view device) const {
+  const auto found = std::ranges::find(devices, device, &OfDevice::device);
+  return found == devices.end() ? nullptr : &*found;
+}
+
 bool Line::passed() const {
   return std::all_of(checks.begin(), checks.end(), [](const Check& c) { return c.passed(); });
 }
@@ -41,18 +54,27 @@ std::optional<Relation> Line::ratio() const {
   return std::nullopt;
 }
 
+std::optional<Relation> Line::share(const Limits& limits, const Measurement& cell) const {
+  const bool is_cpu = cell.column == "cpu";
+  const Limits::OfDevice* device = limits.find(cell.column);
+  if (!is_cpu && device == nullptr) return std::nullopt;
+  const double seconds = cell.time.median;
+  if (limit == LimitKind::fma) {
+    const double most = is_cpu ? limits.best_fma() : device->product_flops(DType::f32);
+    if (most <= 0) return std::nullopt;
+    return Relation{flops / seconds / most, is_cpu ? "multiply-adds" : "products of f32"};
+  }
+  if (limit == LimitKind::none || (limit == LimitKind::host_bytes && !is_cpu)) return std::nullopt;
+  const Measurement* moved = is_cpu ? find(kBytes) : nullptr;
+  if (moved != nullptr) return Relation{moved->time.median / seconds, "the same bytes"};
+  const double most = is_cpu ? limits.copy_bytes : device->copy_bytes;
+  if (most <= 0) return std::nullopt;
+  return Relation{bytes / seconds / most, "copy bandwidth"};
+}
+
 std::optional<Relation> Line::share(const Limits& limits) const {
   const Measurement* own = subject();
-  if (own == nullptr || own->column != "cpu") return std::nullopt;
-  const double seconds = own->time.median;
-  if (limit == LimitKind::fma && limits.best_fma() > 0) {
-    return Relation{flops / seconds / limits.best_fma(), "multiply-adds"};
-  }
-  if (limit != LimitKind::bytes) return std::nullopt;
-  const Measurement* moved = find(kBytes);
-  if (moved != nullptr) return Relation{moved->time.median / seconds, "the same bytes"};
-  if (limits.copy_bytes <= 0) return std::nullopt;
-  return Relation{bytes / seconds / limits.copy_bytes, "copy bandwidth"};
+  return own == nullptr ? std::nullopt : share(limits, *own);
 }
 
 std::string_view name(Verdict verdict) {
@@ -62,6 +84,12 @@ std::string_view name(Verdict verdict) {
 
 bool Results::passed() const {
   return std::all_of(lines.begin(), lines.end(), [](const Line& line) { return line.passed(); });
+}
+
+bool Results::is_absent(std::string_view column) const {
+  return std::ranges::any_of(absent, [&](const AbsentDevice& one) {
+    return column == one.device || column == one.device + std::string(kTransfers);
+  });
 }
 
 const Line* Results::find(std::string_view suite, std::string_view line) const {

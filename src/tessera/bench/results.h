@@ -18,6 +18,8 @@ inline constexpr std::string_view kLibrary = "library";  // the best CPU library
 inline constexpr std::string_view kBytes = "bytes";      // a loop that moves the same bytes
 inline constexpr std::string_view kTransfers = " + transfers";
 
+inline constexpr std::string_view kKernelsOn = "kernels on ";  // of a fact: "kernels on cuda:0"
+
 inline bool is_yardstick(std::string_view column) {
   return column == kPlain || column == kLibrary || column == kBytes;
 }
@@ -35,8 +37,9 @@ struct Fact {
 
 enum class LimitKind : uint8_t {
   none,
-  fma,    // the rate of f32 multiply-adds
-  bytes,  // moving the same bytes: the column "bytes", or the bandwidth where there is none
+  fma,         // the rate of f32 multiply-adds
+  bytes,       // moving the same bytes: the column "bytes", or the bandwidth where there is none
+  host_bytes,  // the same, of the CPU alone: other devices move these over a bus
 };
 
 // A number that compares: times as fast, or a share.
@@ -54,7 +57,23 @@ struct Limits {
   double copy_bytes = 0, add_bytes = 0;      // a second: d = a, and d = a + b; all threads, memory
   bool copy_past = false, add_past = false;  // whether storing past the caches was faster
 
+  // Of a device that is no CPU.
+  struct Product {
+    DType dtype;
+    int64_t extent;  // of the square matrices with which it was reached
+    double flops;    // a second
+  };
+  struct OfDevice {
+    std::string device, description;  // "cuda:0", "NVIDIA H200, 132 multiprocessors, …"
+    double copy_bytes = 0;            // a second, read and written
+    std::vector<Product> products = {};
+
+    double product_flops(DType dtype) const;  // 0: not measured
+  };
+  std::vector<OfDevice> devices = {};
+
   double best_fma() const;  // all threads
+  const OfDevice* find(std::string_view device) const;
 };
 
 struct Line {
@@ -76,8 +95,9 @@ struct Line {
 
   // How many times as fast as the library, or else as the plain loop.
   std::optional<Relation> ratio() const;
-  // Of the limit, where there is one and the subject is the CPU.
-  std::optional<Relation> share(const Limits& limits) const;
+  // Of the limit of the device, where there is one.
+  std::optional<Relation> share(const Limits& limits, const Measurement& cell) const;
+  std::optional<Relation> share(const Limits& limits) const;  // the subject's
 };
 
 struct Machine {
@@ -91,6 +111,11 @@ struct Machine {
 enum class Verdict : uint8_t { holds, does_not_hold, no_device, not_measured };
 std::string_view name(Verdict verdict);
 
+// A device that was asked for and is not there: its columns say "no device".
+struct AbsentDevice {
+  std::string device, reason;
+};
+
 struct Claim {
   std::string statement;
   std::string measured;  // the numbers, in words
@@ -99,14 +124,16 @@ struct Claim {
 
 struct Results {
   Machine machine;
-  std::vector<std::string> devices;
+  std::vector<std::string> devices;  // those asked for, in this order
+  std::vector<AbsentDevice> absent = {};
   bool quick = false;
   int left_out = 0;  // lines that --quick does not run
   Limits limits;
   std::vector<Line> lines;
   std::vector<Claim> claims;
 
-  bool passed() const;  // no line is wrong
+  bool passed() const;                            // no line is wrong
+  bool is_absent(std::string_view column) const;  // a column of an absent device
   const Line* find(std::string_view suite, std::string_view line) const;
   std::vector<std::string> suites() const;  // in order of first appearance
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/bench/device_guard.h"
+
 namespace tessera::bench {
 
 namespace {
@@ -18,6 +20,7 @@ void keep_best(std::vector<Measurement>& cells, Measurement one) {
 }  // namespace
 
 Line run_case(const Case& one, const Setting& setting, const Policy& policy) {
+  const DeviceGuard host((Device()));  // operands and references, also where there is a GPU
   Line line;
   line.suite = one.suite;
   line.name = one.name;
@@ -35,7 +38,7 @@ Line run_case(const Case& one, const Setting& setting, const Policy& policy) {
   if (!line.passed()) return line;
   std::vector<Work> works;
   for (const Contender& contender : contest.contenders) {
-    works.push_back({contender.run, contender.settle_seconds});
+    works.push_back({contender.run, contender.settle_seconds, contender.wait});
   }
   const std::vector<Summary> times = measure(works, policy);
   for (size_t i = 0; i < times.size(); ++i) {

@@ -40,6 +40,7 @@ class Bound {
     for (size_t i = 0; i < sent_.size(); ++i) read(work.inputs[i], sent_[i]);
     const OptionsGuard guard(work.options);
     run();
+    wait();
   }
 
   void run() {
@@ -48,11 +49,12 @@ class Bound {
         vars_[i].set_bytes(vars_[i].dtype(), sent_[i].data());
     }
     function_();
-    backend_.synchronize(Stream{});
     if (!with_transfers_) return;
     received_.resize(results_.size());
     for (size_t i = 0; i < results_.size(); ++i) read(results_[i], received_[i]);
   }
+
+  void wait() { backend_.synchronize(Stream{}); }
 
   Outputs outputs() {
     run();
@@ -87,21 +89,30 @@ class Bound {
   std::vector<std::vector<std::byte>> sent_, received_;
 };
 
-Contender contender(const TensorWork& work, Device device, bool with_transfers) {
-  const auto bound = std::make_shared<Bound>(work, device, with_transfers);
-  return {.column = cat(device, with_transfers ? kTransfers : ""),
-          .run = [bound] { bound->run(); },
-          .outputs = [bound] { return bound->outputs(); }};
+Contender contender(const std::shared_ptr<Bound>& bound, Device device, bool with_transfers) {
+  Contender made{.column = cat(device, with_transfers ? kTransfers : ""),
+                 .run = [bound] { bound->run(); },
+                 .outputs = [bound] { return bound->outputs(); }};
+  // Reading the results has waited for everything already.
+  if (device.kind != DeviceKind::cpu && !with_transfers) made.wait = [bound] { bound->wait(); };
+  return made;
 }
 
 }  // namespace
 
+Contender make_contender(const TensorWork& work, Device device, bool with_transfers) {
+  const EagerGuard compiled(false);
+  return contender(std::make_shared<Bound>(work, device, with_transfers), device, with_transfers);
+}
+
 void add_tessera(Contest& contest, const Setting& setting, const TensorWork& work) {
   const EagerGuard compiled(false);
   for (const Device device : setting.devices) {
-    contest.contenders.push_back(contender(work, device, false));
+    const auto bound = std::make_shared<Bound>(work, device, false);
+    contest.contenders.push_back(contender(bound, device, false));
     if (device.kind == DeviceKind::cpu) continue;
-    contest.contenders.push_back(contender(work, device, true));
+    contest.facts.push_back({cat(kKernelsOn, device), double(bound->program().report.kernels)});
+    contest.contenders.push_back(make_contender(work, device, true));
   }
 }
 

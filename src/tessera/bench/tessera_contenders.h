@@ -13,11 +13,15 @@ struct TensorWork {
   CompileOptions options = {};
 };
 
+// `with_transfers`: each run sends the operands and fetches the results. Without them, and where
+// the device is no CPU, runs are queued.
+Contender make_contender(const TensorWork& work, Device device, bool with_transfers);
+
 // One column per device; where that is no CPU, a second one with the operands' way there and the
-// results' way back.
+// results' way back, and the fact "kernels on cuda:0".
 void add_tessera(Contest& contest, const Setting& setting, const TensorWork& work);
 
-// The facts "kernels" and "moved bytes" of the compiled program.
+// The facts "kernels" and "moved bytes" of the program compiled for the CPU.
 void add_program_facts(Contest& contest, const TensorWork& work);
 
 }  // namespace tessera::bench

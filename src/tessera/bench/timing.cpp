@@ -12,10 +12,11 @@ namespace {
 constexpr int kTrials = 4;
 constexpr double kLongRun = 5e-3;  // needs no extra run to fill the caches with its own data
 
-double seconds_of_batch(const std::function<void()>& run, int64_t batch) {
+double seconds_of_batch(const Work& work, int64_t batch) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  for (int64_t i = 0; i < batch; ++i) run();
+  for (int64_t i = 0; i < batch; ++i) work.run();
+  if (work.wait) work.wait();
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
@@ -31,11 +32,12 @@ struct Series {
   std::vector<double> samples = {};
 
   void prepare(const Policy& policy) {
-    work->run();
-    double seconds = least_seconds(policy);
-    while (seconds < policy.sample_seconds) {
+    seconds_of_batch(*work, 1);
+    const double enough = work->wait ? policy.queued_seconds : policy.sample_seconds;
+    double seconds = least_seconds(enough);
+    while (seconds < enough) {
       batch *= 2;
-      seconds = least_seconds(policy);
+      seconds = least_seconds(enough);
     }
     is_long = seconds > kLongRun;
     const double affordable = policy.total_seconds / seconds;
@@ -45,20 +47,20 @@ struct Series {
   }
 
   // Of a sample. A short one is tried again: an interruption would make it look long enough.
-  double least_seconds(const Policy& policy) const {
-    double least = seconds_of_batch(work->run, batch);
-    for (int i = 0; i < kTrials && least < kTrials * policy.sample_seconds; ++i) {
-      least = std::min(least, seconds_of_batch(work->run, batch));
+  double least_seconds(double enough) const {
+    double least = seconds_of_batch(*work, batch);
+    for (int i = 0; i < kTrials && least < kTrials * enough; ++i) {
+      least = std::min(least, seconds_of_batch(*work, batch));
     }
     return least;
   }
 
   void take(int64_t count, double warm_seconds) {
     for (double spent = 0; !is_long && spent <= warm_seconds;) {
-      spent += seconds_of_batch(work->run, batch);
+      spent += seconds_of_batch(*work, batch);
     }
     for (int64_t i = 0; i < count; ++i) {
-      samples.push_back(seconds_of_batch(work->run, batch) / double(batch));
+      samples.push_back(seconds_of_batch(*work, batch) / double(batch));
     }
     pause(work->settle_seconds);
   }
@@ -85,7 +87,7 @@ std::vector<Summary> measure(std::span<const Work> works, const Policy& policy) 
   return result;
 }
 
-double seconds_of(const std::function<void()>& run) { return seconds_of_batch(run, 1); }
+double seconds_of(const std::function<void()>& run) { return seconds_of_batch({run}, 1); }
 
 double best_of(int times, const std::function<void()>& run) {
   run();

@@ -18,6 +18,9 @@ struct Policy {
   // Of short work before each round: threads that slept may wake on one core, and take some
   // milliseconds to part.
   double warm_seconds = 20e-3;
+  // As sample_seconds, of work that is queued on a device: waiting for it once takes a GPU's driver
+  // some microseconds, which must not show.
+  double queued_seconds = 2e-3;
 };
 
 Policy full_policy();
@@ -28,6 +31,9 @@ struct Work {
   // Idle time behind each block of samples: threads of other libraries go on spinning for a while,
   // and would slow down whoever comes next.
   double settle_seconds = 0;
+  // Where run() only queues work on a device: waits for all that was queued. Part of a sample, once
+  // behind all of its runs.
+  std::function<void()> wait = nullptr;
 };
 
 // Warms each up, then times them in turns, a block of samples each, so that a change of the

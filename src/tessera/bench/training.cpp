@@ -2,23 +2,12 @@
 
 #include <memory>
 
+#include "tessera/bench/device_guard.h"
 #include "tessera/tensor/compiled.h"
-#include "tessera/tensor/device.h"
 
 namespace tessera::bench {
 
 namespace {
-
-class DeviceGuard {
- public:
-  explicit DeviceGuard(Device device) : previous_(default_device()) { set_default_device(device); }
-  ~DeviceGuard() { set_default_device(previous_); }
-  DeviceGuard(const DeviceGuard&) = delete;
-  DeviceGuard& operator=(const DeviceGuard&) = delete;
-
- private:
-  Device previous_;
-};
 
 template <class F>
 Outputs losses_of(F&& step) {
@@ -37,14 +26,15 @@ Contender contender(const TrainingLine& line, Device device, bool from_host) {
     return training->step(from_host);
   };
   // Reading the loss is part of the way back to the host.
-  const auto run = [step, from_host, &backend] {
+  const auto run = [step, from_host] {
     const Tensor loss = step();
     if (from_host) loss.item();
-    backend.synchronize(Stream{});
   };
-  return {.column = cat(device, from_host ? kTransfers : ""), .run = run, .outputs = [step] {
-            return losses_of([&] { return step().item(); });
-          }};
+  Contender made{.column = cat(device, from_host ? kTransfers : ""), .run = run, .outputs = [step] {
+                   return losses_of([&] { return step().item(); });
+                 }};
+  if (device.kind != DeviceKind::cpu) made.wait = [&backend] { backend.synchronize(Stream{}); };
+  return made;
 }
 
 Contest make_contest(const TrainingLine& line, const Setting& setting) {

@@ -49,8 +49,9 @@ class Road {
     if (way_ == Way::up) backend_.upload(here, data_->data(), bytes_, Stream{});
     if (way_ == Way::down) backend_.download(received_.data(), here, bytes_, Stream{});
     if (way_ == Way::across) backend_.copy(there, here, bytes_, Stream{});
-    backend_.synchronize(Stream{});
   }
+
+  void wait() { backend_.synchronize(Stream{}); }
 
   Outputs outputs() {
     run();
@@ -93,6 +94,8 @@ Contest make_contest(Way way, int64_t bytes, const Setting& setting) {
     contest.contenders.push_back({.column = to_string(device),
                                   .run = [road] { road->run(); },
                                   .outputs = [road] { return road->outputs(); }});
+    if (device.kind == DeviceKind::cpu) continue;
+    contest.contenders.back().wait = [road] { road->wait(); };
   }
   return contest;
 }
@@ -109,7 +112,7 @@ std::vector<Case> transfer_cases() {
       one.unit = "GB/s";
       one.amount = double(size.bytes) * 1e-9;
       one.bytes = 2 * double(size.bytes);
-      one.limit = LimitKind::bytes;
+      one.limit = way == Way::across ? LimitKind::bytes : LimitKind::host_bytes;
       one.slow = size.bytes >= kSlowBytes;
       one.make = [way, bytes = size.bytes](const Setting& setting) {
         return make_contest(way, bytes, setting);

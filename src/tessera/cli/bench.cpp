@@ -77,7 +77,10 @@ void add_device(const std::string& name, std::vector<Device>& devices) {
   }
 }
 
-// Throws where a device is not there.
+// Whether there are devices of its kind.
+bool is_present(Device device) { return why_absent(device.kind).empty(); }
+
+// Throws where no device is there, or fewer of its kind than its number says.
 std::vector<Device> choose_devices(const Arguments& arguments) {
   std::vector<Device> devices;
   if (!arguments.has("--device")) {
@@ -92,7 +95,11 @@ std::vector<Device> choose_devices(const Arguments& arguments) {
       start = end + 1;
     }
   }
-  for (const Device device : devices) device_context(device);
+  // What is asked for and cannot be there has columns that say so, if there is anything to compare.
+  const bool has_any = std::ranges::any_of(devices, is_present);
+  for (const Device device : devices) {
+    if (!has_any || is_present(device)) device_context(device);
+  }
   return devices;
 }
 
@@ -113,15 +120,20 @@ class Bench {
 
   Status run(std::span<const bench::Case> cases) {
     results_.quick = options_.quick;
-    for (const Device device : options_.devices) results_.devices.push_back(to_string(device));
+    for (const Device device : options_.devices) add_column(device);
     results_.machine = bench::describe_machine();
     results_.machine.compiler = compiler();
     results_.machine.version = version();
     print(machine_text(results_));
     progress_.show("limits of the machine");
     results_.limits = bench::measure_limits(options_.quick);
+    for (const Device device : present_) {
+      if (device.kind == DeviceKind::cpu) continue;
+      progress_.show(cat("limits of ", device));
+      results_.limits.devices.push_back(bench::measure_device(device, options_.quick));
+    }
     print(limits_text(results_.limits));
-    run_cases(cases, {options_.devices, options_.quick}, observer(), results_);
+    run_cases(cases, {present_, options_.quick}, observer(), results_);
     if (options_.claims) {
       results_.claims = bench::judge_claims(results_);
       print(claims_text(results_.claims));
@@ -132,6 +144,15 @@ class Bench {
   }
 
  private:
+  void add_column(Device device) {
+    results_.devices.push_back(to_string(device));
+    if (is_present(device)) {
+      present_.push_back(device);
+    } else {
+      results_.absent.push_back({to_string(device), why_absent(device.kind)});
+    }
+  }
+
   bench::Observer observer() {
     return {[this](const bench::Case& one, size_t number, size_t count) {
               progress_.show(cat(number, "/", count, " ", one.suite, ": ", one.name));
@@ -139,7 +160,7 @@ class Bench {
             [this](const bench::Line& line) {
               if (line.suite != suite_) print(bench::header_text(line.suite, results_.devices));
               suite_ = line.suite;
-              print(line_text(line, results_.limits, results_.devices));
+              print(line_text(line, results_));
             }};
   }
 
@@ -164,6 +185,7 @@ class Bench {
   Console& console_;
   Progress progress_;
   Results results_;
+  std::vector<Device> present_;
   std::string suite_;
 };
 
