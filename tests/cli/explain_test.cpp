@@ -142,6 +142,19 @@ TEST(Explain, HelpListsModelsAndOptions) {
   }
 }
 
+TEST(Explain, PlansForTheDeviceAskedFor) {
+  const CommandResult plain = run_command({"explain", "mlp", "--memory"});
+  EXPECT_EQ(run_command({"explain", "mlp", "--memory", "--device", "cpu"}).out, plain.out);
+  const CommandResult wrong = run_command({"explain", "mlp", "--device", "gpu"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_EQ(wrong.err,
+            "tessera: explain: device: expected cpu, cuda:N or opencl:N, got 'gpu'\n"
+            "try 'tessera explain --help'\n");
+  const CommandResult absent = run_command({"explain", "mlp", "--device", "cpu:99"});
+  EXPECT_EQ(absent.status, 1);
+  EXPECT_EQ(absent.err, "tessera: Failed to initialize CPU device 99: 1 device found\n");
+}
+
 TEST(Explain, WritesToAFile) {
   const TempFolder folder;
   const std::string path = (folder / "step.dot").string();

@@ -7,7 +7,6 @@
 
 #include "cuda_stand_in/stand_in_test.h"
 #include "io/temp_folder.h"
-#include "runtime/child.h"
 #include "support/expect_error.h"
 #include "tessera/backend/cuda/compiler.h"
 #include "tessera/backend/cuda/kernels/kernel.h"
@@ -221,12 +220,6 @@ TEST_F(CudaBackendTest, SaysWhatDoesNotFitAKernel) {
             "CUDA: freeing memory failed: invalid argument (1)");
 }
 
-// Tells a stand-in to misbehave.
-void tell(const char* path, const char* function, bool on) {
-  void* const library = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-  reinterpret_cast<void (*)(bool)>(::dlsym(library, function))(on);
-}
-
 TEST_F(CudaBackendTest, SaysWhatTheCompilerLacks) {
   const std::string source = "extern \"C\" __global__ void one(float* y) { y[0] = 5; }";
   cuda::DeviceInfo old = cuda::devices().list[0];
@@ -256,26 +249,6 @@ TEST_F(CudaBackendTest, ADriverMayRefuseAKernel) {
             "op: cuda:0 does not take the kernel that was compiled for it");
   tell(STAND_IN_DRIVER, "stand_in_refuse", false);
   session.build("op", source, "one");
-}
-
-// In a process of its own: the device is lost.
-TEST_F(CudaBackendTest, AFaultIsReportedOnce) {
-  const auto work = [] {
-    const auto memory = device().allocate(64);
-    tell(STAND_IN_DRIVER, "stand_in_fault", true);
-    const std::string first = error_text([] { device().synchronize(Stream{}); });
-    const std::string second = error_text([&] {
-      device().copy({memory->handle, 0}, {memory->handle, 0}, 8, Stream{});
-    });
-    const bool right =
-        first ==
-            "waiting for the device: cuda:0 reports: an illegal memory access was encountered "
-            "(700); the kernel at fault may be an earlier one: TESSERA_CUDA_SYNC=1 finds it" &&
-        second == "cuda:0: the device was lost to an earlier fault of a kernel";
-    if (!right) std::cerr << first << "\n" << second << "\n";
-    return right ? 0 : 1;
-  };
-  EXPECT_EQ(wait_for_child(start_child(work)), 0);
 }
 
 TEST_F(CudaBackendTest, RunsAUsersKernel) {

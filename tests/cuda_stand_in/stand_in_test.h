@@ -27,4 +27,10 @@ class OnStandIn : public Base {
   void TearDown() override { set_default_device(DeviceKind::cpu); }
 };
 
+// Tells a stand-in to misbehave.
+inline void tell(const char* path, const char* function, bool on) {
+  void* const library = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  reinterpret_cast<void (*)(bool)>(::dlsym(library, function))(on);
+}
+
 }  // namespace tessera::test

@@ -117,6 +117,43 @@ TEST(Executor, TheCacheGivesWayToTheArena) {
   EXPECT_EQ(device.used, 32 + rest + executor.program().arena_bytes);
 }
 
+TEST(ExecutorError, AnArenaThatIsRefusedShowsTheBreakdown) {
+  test::FakeBackend device(64);
+  ExecContext context(device);
+  Executor executor(compile_graph(example(), backend("cpu").target()), context);
+  const Buffer x{device.allocate(16), 0, 16}, y{device.allocate(16), 0, 16};
+  const std::string text =
+      full_error_text([&] { executor.run(std::span(&x, 1), std::span(&y, 1)); });
+  EXPECT_TRUE(text.starts_with("fake: out of memory: asked for ")) << text;
+  EXPECT_NE(text.find(", for the temporaries of a program\nnodes "), std::string::npos) << text;
+  EXPECT_NE(text.find("\nmemory         16 B inputs and state, 16 B outputs, "), std::string::npos)
+      << text;
+}
+
+// A device that says what is free: programs are refused before their kernels are compiled.
+TEST(ExecutorError, FreeMemoryIsCheckedWhenTheProgramIsBound) {
+  class Telling : public test::FakeBackend {
+   public:
+    using FakeBackend::FakeBackend;
+    std::optional<int64_t> free_bytes() override { return 4096 - used; }
+  };
+  Telling device(4096);
+  CachingAllocator allocator(device);
+  ExecContext context(device);
+  const Program program = compile_graph(example(), backend("cpu").target());
+  const int64_t wanted = program.arena_bytes + program.report.output_bytes;
+  allocator.allocate(2048);  // and dropped at once: it gives way
+  const int64_t held = 4096 - wanted;
+  const Buffer fits{device.allocate(held - 2048), 0, 0};
+  { Executor executor(program, context); }
+  release_cached_memory();
+  const Buffer rest{device.allocate(2048 + 1), 0, 0};
+  EXPECT_TRUE(full_error_text([&] { Executor executor(program, context); })
+                  .starts_with(cat("out of memory: the program needs ", wanted, " more bytes on ",
+                                   device.target().device, ", which has ", wanted - 1, " of ",
+                                   device.target().memory_bytes, " free\nnodes ")));
+}
+
 TEST(ExecutorError, DataErrorsNameKernelAndScope) {
   Backend& device = backend("cpu");
   ExecContext context(device);

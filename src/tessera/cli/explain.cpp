@@ -25,6 +25,7 @@ constexpr Option kOptions[] = {
     {"--kernels", "ir|cuda|opencl", "kernels as KernelIR (the default) or as source"},
     {"--checkpoint", "", "compute blocks again for the gradient instead of keeping them"},
     {"--no-fuse", "", "one kernel per operation"},
+    {"--device", "DEVICE", "for what cpu, cuda:N or opencl:N can do (default: cpu)"},
     {"--json", "", "the report and the kernels' names as a JSON document"},
     {"-o", "FILE", "write to FILE instead of standard output"},
 };
@@ -68,7 +69,9 @@ void check(const Arguments& arguments) {
     throw UsageError(cat("explain: expected one model, got ", arguments.words.size()));
   }
   const Form forms[] = {
-      {"--dot", "the graph alone", {"--text", "--kernels", "--no-fuse", "--json", "--memory"}},
+      {"--dot",
+       "the graph alone",
+       {"--text", "--kernels", "--no-fuse", "--json", "--memory", "--device"}},
       {"--memory", "memory alone", {"--text", "--kernels"}},
       {"--json", "the report alone", {"--text", "--kernels"}},
   };
@@ -100,10 +103,20 @@ void print_source(const Program& program, const Dialect& dialect, std::ostream& 
   }
 }
 
+const Target& target_of(const Arguments& arguments) {
+  Device device;
+  try {
+    device = Device(arguments.value("--device", "cpu"));
+  } catch (const Error& error) {
+    throw UsageError(cat("explain: ", error.what()));
+  }
+  return backend(device).target();
+}
+
 Program compile(const GraphFunction& function, const Arguments& arguments) {
   CompileOptions options;
   options.fuse = !arguments.has("--no-fuse");
-  return compile_profiled(function, backend("cpu").target(), options);
+  return compile_profiled(function, target_of(arguments), options);
 }
 
 void print_text(const GraphFunction& function, const Arguments& arguments, std::ostream& out) {

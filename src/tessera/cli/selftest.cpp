@@ -27,9 +27,15 @@ constexpr std::string_view kExamples[] = {
     "tessera selftest --quick --json",
 };
 
-DeviceFacts facts_of(Device device, const Target& target) {
-  DeviceFacts facts{to_string(device),   target.description, "", 0,
-                    target.memory_bytes, free_memory(target)};
+DeviceFacts facts_of(Device device, Backend& backend) {
+  const Target& target = backend.target();
+  const std::optional<int64_t> free = backend.free_bytes();
+  DeviceFacts facts{to_string(device),
+                    target.description,
+                    "",
+                    0,
+                    target.memory_bytes,
+                    free ? free : free_memory(target)};
   if (device.kind == DeviceKind::cpu) {
     facts.instruction_set = cpu::name(cpu::isa());
     facts.threads = 1 + thread_pool().workers();
@@ -61,7 +67,7 @@ class Selftest {
 
   Status run() {
     report_.timed = !options_.quick;
-    report_.device = facts_of(options_.device, backend_.target());
+    report_.device = facts_of(options_.device, backend_);
     print(device_text(report_.device));
     progress_.show("memory");
     report_.memory = check_memory(backend_, kRoundTripBytes);

@@ -79,9 +79,28 @@ void Executor::check_memory() const {
   const Report& report = program_.report;
   const Target& target = context_.backend().target();
   const int64_t needed = report.external_bytes + report.output_bytes + program_.arena_bytes;
-  if (target.memory_bytes <= 0 || needed <= target.memory_bytes) return;
-  fail("out of memory: the program needs ", needed, " bytes on ", target.device, ", which has ",
-       target.memory_bytes, "\n", to_string(report));
+  if (target.memory_bytes > 0 && needed > target.memory_bytes) {
+    fail("out of memory: the program needs ", needed, " bytes on ", target.device, ", which has ",
+         target.memory_bytes, "\n", to_string(report));
+  }
+  check_free_memory();
+}
+
+// What is there already (inputs and state, the arena of earlier programs) is not asked for again.
+void Executor::check_free_memory() const {
+  Backend& backend = context_.backend();
+  std::optional<int64_t> free = backend.free_bytes();
+  if (!free) return;
+  const int64_t held = context_.arena_bytes();
+  const int64_t wanted =
+      program_.report.output_bytes + std::max<int64_t>(0, program_.arena_bytes - held);
+  if (wanted <= *free) return;
+  release_cached_memory();
+  free = backend.free_bytes();
+  if (wanted <= free.value_or(wanted)) return;
+  const Target& target = backend.target();
+  fail("out of memory: the program needs ", wanted, " more bytes on ", target.device,
+       ", which has ", *free, " of ", target.memory_bytes, " free\n", to_string(program_.report));
 }
 
 void Executor::ensure_arena() {
@@ -96,7 +115,11 @@ void Executor::ensure_arena() {
     make();
   } catch (const Error&) {
     release_cached_memory();
-    make();
+    try {
+      make();
+    } catch (const Error& error) {
+      fail(error.what(), ", for the temporaries of a program\n", to_string(program_.report));
+    }
   }
 }
 

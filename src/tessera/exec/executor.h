@@ -36,7 +36,8 @@ class ExecContext {
 
 class Executor {
  public:
-  // Throws with the breakdown when the device's memory cannot hold the program.
+  // Throws with the breakdown when the device's memory cannot hold the program, or what is free of
+  // it cannot hold what the program adds: its outputs, and temporaries beyond those of others.
   Executor(Program program, ExecContext& context);
 
   const Program& program() const { return program_; }
@@ -66,6 +67,7 @@ class Executor {
   };
 
   void check_memory() const;
+  void check_free_memory() const;
   void ensure_arena();
   void launch(size_t i);
   void launch_all();

@@ -1,5 +1,5 @@
 // The seam between the engine and a device: everything a backend must do, in nine functions, and
-// four more for those that can grow memory in place or record work.
+// five more for those that can grow memory in place, tell what is left of it, or record work.
 //
 // Buffers are opaque handles with an offset. Work is issued to a Stream in order; a backend without
 // queues does it at once. Functions may be called from any thread; calls on one stream are ordered
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -89,6 +90,9 @@ class Backend {
   // False: it cannot; allocate anew. Throws when the device has no more.
   virtual std::shared_ptr<Memory> allocate_arena(int64_t bytes) { return allocate(bytes); }
   virtual bool extend(Memory&, int64_t /*bytes*/) { return false; }
+
+  // What an allocation may take now, whoever uses the rest. Nothing: the device does not say.
+  virtual std::optional<int64_t> free_bytes() { return std::nullopt; }
 
   // What is launched on the stream between the two is kept instead of run; launch() of the result,
   // without operands, then runs all of it, over the same buffers. False: this backend records

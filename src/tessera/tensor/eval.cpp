@@ -107,6 +107,13 @@ Pending::Pending()
         return next.fetch_add(1);
       }()) {}
 
+MemoryStats memory_stats(Device device) {
+  DeviceContext& context = device_context(device);
+  const AllocatorStats values = context.allocator.stats();
+  return {values.in_use, values.peak, values.cached, context.exec.arena_bytes(),
+          context.backend.free_bytes()};
+}
+
 EvalStats eval_stats() { return {compilations.load(), replays.load()}; }
 void detail::count_compilation() { ++compilations; }
 void detail::count_replay() { ++replays; }

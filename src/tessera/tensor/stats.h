@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+
+#include "tessera/base/device.h"
 
 namespace tessera {
 
@@ -11,6 +14,17 @@ struct EvalStats {
 };
 
 EvalStats eval_stats();
+
+// Bytes on one device. Who holds them inside a step is told by its Program's report.
+struct MemoryStats {
+  int64_t in_use = 0;                // by tensors, Vars and results that are alive
+  int64_t peak = 0;                  // the greatest in_use so far
+  int64_t cached = 0;                // kept for the next of about this size
+  int64_t arena = 0;                 // for temporaries, shared by all Programs
+  std::optional<int64_t> free = {};  // what the device has left, where it says
+};
+
+MemoryStats memory_stats(Device device);
 
 namespace detail {
 void count_compilation();

@@ -79,6 +79,8 @@ class CudaBackend : public Backend {
     return true;
   }
 
+  std::optional<int64_t> free_bytes() override { return session_.free_bytes(); }
+
   void release(Memory& memory) override {
     counters().add_release(memory.bytes);
     const std::lock_guard lock(mutex_);
@@ -120,10 +122,7 @@ class CudaBackend : public Backend {
     static_cast<const gpu::GpuExecutable&>(executable).launch(operands, extent0, stream);
   }
 
-  bool begin_recording(Stream stream) override {
-    session_.begin_recording(stream);
-    return true;
-  }
+  bool begin_recording(Stream stream) override { return session_.begin_recording(stream); }
 
   std::unique_ptr<Executable> end_recording(Stream stream, std::string& reason) override {
     return session_.end_recording(stream, reason);

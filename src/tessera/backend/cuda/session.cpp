@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t kStagingBytes = int64_t(32) << 20;
 constexpr int kFlagsPerPage = 1024;
+constexpr size_t kMostSuspects = 8;
 
 void* pointer(Address address) { return reinterpret_cast<void*>(address); }
 Address address(BufferRef buffer) {
@@ -40,19 +41,20 @@ Result set_context(ContextId context) {
 
 class Recording : public gpu::GpuExecutable {
  public:
-  Recording(Session& session, GraphExecId id) : session_(session), id_(id) {}
+  Recording(Session& session, GraphExecId id, const std::string& kernels)
+      : session_(session), id_(id), name_(cat("a recorded program (", kernels, ")")) {}
   ~Recording() override { driver().graph_exec_destroy(id_); }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
   void launch(std::span<const BufferRef>, int64_t, Stream stream) const override {
-    session_.launched(driver().graph_launch(id_, session_.stream(stream)), "a recorded program",
-                      stream);
+    session_.launched(driver().graph_launch(id_, session_.stream(stream)), name_, stream);
   }
 
  private:
   Session& session_;
   GraphExecId id_;
+  const std::string name_;
 };
 
 }  // namespace
@@ -67,6 +69,26 @@ struct Session::Check : gpu::IndexCheck {
     session->free_flags_.push_back(const_cast<int32_t*>(raised));
   }
 };
+
+void Suspects::add(const std::string& op) {
+  if (std::ranges::find(names_, op) != names_.end()) return;
+  if (names_.size() == kMostSuspects) {
+    names_.erase(names_.begin());
+    had_more_ = true;
+  }
+  names_.push_back(op);
+}
+
+void Suspects::clear() {
+  names_.clear();
+  had_more_ = false;
+}
+
+std::string Suspects::text() const {
+  std::string text = had_more_ ? "…" : "";
+  for (const std::string& name : names_) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "nothing" : text;
+}
 
 Module::~Module() { driver().module_unload(id_); }
 
@@ -124,6 +146,13 @@ void Session::say_out_of_memory(int64_t bytes) const {
        " are free");
 }
 
+int64_t Session::free_bytes() const {
+  enter();
+  size_t free = 0, total = 0;
+  expect_success(driver().mem_info(&free, &total), "asking for free memory");
+  return int64_t(free);
+}
+
 Address Session::allocate(int64_t bytes) {
   enter();
   Address made = 0;
@@ -173,30 +202,36 @@ void Session::copy(BufferRef to, BufferRef from, int64_t bytes, Stream stream) {
 }
 
 void Session::launched(Result result, const std::string& op, Stream stream) {
-  if (result != kSuccess) say_lost(result, op);
-  if (!waits_always_) return;
   Lane& here = lane(stream);
-  if (here.recording) return;
-  if (const Result after = driver().stream_synchronize(here.id)) say_lost(after, op);
+  if (result != kSuccess) say_lost(result, op, here);
+  (here.recording ? here.recorded : here.launched).add(op);
+  if (!waits_always_) return;
+  if (const Result after = driver().stream_synchronize(here.id)) say_lost(after, op, here);
+  here.launched.clear();
 }
 
 // Faults (an illegal address and its kin) leave a context that answers nothing but the same error.
-void Session::say_lost(Result result, const std::string& op) {
+// It is met when somebody waits, behind any number of kernels.
+void Session::say_lost(Result result, const std::string& op, const Lane& here) {
   constexpr Result kFirstFault = 700, kLastFault = 719;
   const bool is_fault = (result >= kFirstFault && result <= kLastFault) || result == 214;
-  if (is_fault) lost_ = true;
+  if (!is_fault || waits_always_) {
+    lost_ = lost_ || is_fault;
+    fail(op, ": ", traits_.name, " reports: ", to_text(result));
+  }
+  lost_ = true;
   fail(op, ": ", traits_.name, " reports: ", to_text(result),
-       is_fault && !waits_always_
-           ? "; the kernel at fault may be an earlier one: TESSERA_CUDA_SYNC=1 finds it"
-           : "");
+       "; launched before: ", here.launched.text(),
+       "; TESSERA_CUDA_SYNC=1 finds the kernel at fault");
 }
 
 void Session::finish(Stream stream) {
   counters().synchronizations.fetch_add(1, std::memory_order_relaxed);
   Lane& here = lane(stream);
   if (const Result result = driver().stream_synchronize(here.id)) {
-    say_lost(result, "waiting for the device");
+    say_lost(result, "waiting for the device", here);
   }
+  here.launched.clear();
   raise_checks();
 }
 
@@ -256,10 +291,13 @@ void* Session::workspace(Stream stream, int64_t bytes) {
   return pointer(here.workspace->address());
 }
 
-void Session::begin_recording(Stream stream) {
+bool Session::begin_recording(Stream stream) {
+  if (waits_always_) return false;
   Lane& here = lane(stream);
   expect_success(driver().begin_capture(here.id, kCaptureRelaxed), "recording");
   here.recording = true;
+  here.recorded.clear();
+  return true;
 }
 
 std::unique_ptr<gpu::GpuExecutable> Session::end_recording(Stream stream, std::string& reason) {
@@ -270,7 +308,7 @@ std::unique_ptr<gpu::GpuExecutable> Session::end_recording(Stream stream, std::s
   Result result = driver().end_capture(here.id, &graph);
   if (result == kSuccess) result = driver().graph_instantiate(&exec, graph, 0);
   if (graph != nullptr) driver().graph_destroy(graph);
-  if (result == kSuccess) return std::make_unique<Recording>(*this, exec);
+  if (result == kSuccess) return std::make_unique<Recording>(*this, exec, here.recorded.text());
   reason = to_text(result);
   return nullptr;
 }

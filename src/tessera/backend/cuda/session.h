@@ -30,6 +30,18 @@ class Module {
   ModuleId id_;
 };
 
+// The latest of the kernels that a fault may come from.
+class Suspects {
+ public:
+  void add(const std::string& op);
+  void clear();
+  std::string text() const;  // "gelu, softmax"
+
+ private:
+  std::vector<std::string> names_;
+  bool had_more_ = false;
+};
+
 // Thread safe, as backends are.
 class Session : public gpu::Session {
  public:
@@ -51,6 +63,7 @@ class Session : public gpu::Session {
   void wait();                      // until every stream is empty; faults are met elsewhere
   std::unique_ptr<GrowingMemory> reserve(int64_t bytes);  // with so many bytes behind it already
   void say_out_of_memory(int64_t bytes) const;            // throws
+  int64_t free_bytes() const;
 
   void upload(Address to, const void* from, int64_t bytes, Stream stream);
   void download(void* to, Address from, int64_t bytes, Stream stream);  // waits
@@ -59,8 +72,8 @@ class Session : public gpu::Session {
   void finish(Stream stream);
 
   // What is launched between the two is kept, not run. end_recording gives null and says why in
-  // `reason` where the work cannot be recorded.
-  void begin_recording(Stream stream);
+  // `reason` where the work cannot be recorded. False: every kernel is waited for, none is kept.
+  bool begin_recording(Stream stream);
   std::unique_ptr<gpu::GpuExecutable> end_recording(Stream stream, std::string& reason);
 
   // Called behind every launch.
@@ -81,14 +94,16 @@ class Session : public gpu::Session {
     StreamId id = nullptr;
     std::unique_ptr<GrowingMemory> workspace;
     std::unique_ptr<Staging> staging;
+    Suspects launched;  // since the last wait
     bool recording = false;
+    Suspects recorded;
   };
 
   Lane& lane(Stream stream);  // stays where it is; calls on one stream are ordered by the caller
   std::shared_ptr<const Module> module(const std::string& op, const std::string& source);
   std::shared_ptr<const Module> load(const std::string& binary) const;  // null where refused
   std::string compile(const std::string& op, const std::string& source) const;
-  void say_lost(Result result, const std::string& op);  // throws
+  void say_lost(Result result, const std::string& op, const Lane& lane);  // throws
   void raise_checks();
 
   const DeviceInfo info_;
