@@ -1,20 +1,11 @@
 // The conformance table on a real card.
+#include "backend_cuda/cuda_test.h"
 #include "support/device_conformance.h"
-#include "tessera/runtime/registry.h"
-#include "tessera/tensor/device.h"
 
 namespace tessera::test {
 namespace {
 
-class CudaConformance : public ::testing::TestWithParam<int> {
- protected:
-  void SetUp() override {
-    const std::string reason = why_absent(DeviceKind::cuda);
-    if (!reason.empty()) GTEST_SKIP() << "no CUDA device: " << reason;
-    set_default_device(DeviceKind::cuda);
-  }
-  void TearDown() override { set_default_device(DeviceKind::cpu); }
-};
+class CudaConformance : public OnCuda<::testing::TestWithParam<int>> {};
 
 TEST_P(CudaConformance, Value) { check_values(GetParam()); }
 TEST_P(CudaConformance, Fusion) { check_fusion(GetParam()); }

@@ -105,59 +105,6 @@ TEST_F(CudaBackendTest, AnArenaGrowsWhereItIs) {
   EXPECT_EQ(counters().snapshot().bytes_in_use, before.bytes_in_use);
 }
 
-// Training on the device and on the CPU.
-struct Losses {
-  std::vector<float> values;
-  CounterValues steady;  // of the last ten steps
-};
-Losses train(Device where) {
-  set_default_device(where);
-  Losses losses;
-  Var w1(reshape(sin(arange(16 * 32, DType::f32)), {16, 32}) * 0.3f, "w1");
-  Var w2(reshape(cos(arange(32, DType::f32)), {32, 1}) * 0.3f, "w2");
-  Var rate(scalar(0.05f), "rate", false);
-  auto step = compile([&](const Tensor& x, const Tensor& y) {
-    const Tensor error = matmul(gelu(matmul(x, w1)), w2) - y;
-    const Tensor loss = mean(error * error);
-    const std::vector<Tensor> params = {w1, w2};
-    const std::vector<Tensor> grads = grad(loss, params);
-    w1.assign(w1.value() - rate.value() * grads[0]);
-    w2.assign(w2.value() - rate.value() * grads[1]);
-    return loss;
-  });
-  const Tensor x = reshape(sin(arange(8 * 16, DType::f32) * 0.7f), {8, 16});
-  const Tensor y = reshape(cos(arange(8, DType::f32)), {8, 1});
-  x.eval();
-  y.eval();
-  std::vector<Tensor> kept;
-  CounterValues before;
-  for (int i = 0; i < 30; ++i) {
-    if (i == 20) before = counters().snapshot();
-    const Tensor loss = step(x, y);
-    if (i < 20) losses.values.push_back(float(loss.item()));
-  }
-  const CounterValues after = counters().snapshot();
-  losses.steady = {after.allocations - before.allocations,
-                   0,
-                   0,
-                   after.compiles - before.compiles,
-                   after.launches - before.launches,
-                   after.synchronizations - before.synchronizations};
-  return losses;
-}
-
-TEST_F(CudaBackendTest, AStepIsOneLaunch) {
-  const Losses here = train(kCuda), there = train(DeviceKind::cpu);
-  for (size_t i = 0; i < there.values.size(); ++i) {
-    EXPECT_NEAR(here.values[i], there.values[i], 1e-5) << i;
-  }
-  EXPECT_LT(here.values.back(), here.values.front());
-  EXPECT_EQ(here.steady.allocations, 0);
-  EXPECT_EQ(here.steady.compiles, 0);
-  EXPECT_EQ(here.steady.synchronizations, 0);
-  EXPECT_EQ(here.steady.launches, 10);
-}
-
 // Results that are kept make the program write elsewhere: other buffers, other recordings.
 TEST_F(CudaBackendTest, RecordingsFollowTheirBuffers) {
   auto twice = compile([](const Tensor& x) { return x * 2.f + 1.f; });
