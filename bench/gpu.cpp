@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tessera/graph/build.h"
+#include "tessera/io/json.h"
 #include "tessera/runtime/registry.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tessera.h"
@@ -41,8 +42,8 @@ class Table {
       std::printf("{\"name\": \"%s\", \"us\": %.3f, \"bytes\": %.0f, \"flops\": %.0f}\n",
                   name.c_str(), seconds * 1e6, bytes, flops);
     } catch (const Error& error) {
-      std::printf("{\"name\": \"%s\", \"error\": \"%s\"}\n", name.c_str(),
-                  std::string(error.what()).substr(0, 200).c_str());
+      const Json row = Json().set("name", name).set("error", std::string(error.what()));
+      std::printf("%s\n", row.dump().c_str());
     }
     std::fflush(stdout);
   }

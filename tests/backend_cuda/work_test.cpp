@@ -23,20 +23,23 @@ TEST_F(CudaWork, TrainsAnMlpLikeTheCpu) { check_training(train_mlp, kCuda); }
 TEST_F(CudaWork, TrainsAGptLikeTheCpu) { check_training(train_gpt, kCuda); }
 TEST_F(CudaWork, ReplaysManySmallKernels) { check_replay(kCuda, 200); }
 
-TEST_F(CudaWork, MapsAndSumsOfMoreThan31Bits) {
+// These take much of the card: tests/CMakeLists.txt has them run alone.
+class CudaCard : public OnCuda<> {};
+
+TEST_F(CudaCard, MapsAndSumsOfMoreThan31Bits) {
   const std::string reason = too_small(4 * kMany + kGiB);
   if (!reason.empty()) GTEST_SKIP() << reason;
   check_map_and_sum(kMany);
 }
 
-TEST_F(CudaWork, IndicesOfMoreThan31Bits) {
+TEST_F(CudaCard, IndicesOfMoreThan31Bits) {
   const std::string reason = too_small(kMany + kGiB);
   if (!reason.empty()) GTEST_SKIP() << reason;
   check_index_select(kMany);
 }
 
 // 95 % of the card's memory, what others hold counted.
-TEST_F(CudaWork, NearlyAllOfTheMemory) {
+TEST_F(CudaCard, NearlyAllOfTheMemory) {
   release_cached_memory();
   const int64_t total = backend(kCuda).target().memory_bytes, free = *backend(kCuda).free_bytes();
   const int64_t bytes = total / 100 * 95 - (total - free);
