@@ -155,6 +155,68 @@ void rows(const Table& table) {
       kRepeats);
 }
 
+Tensor indices(int64_t count, int64_t below) {
+  const Tensor x = cast(Random(9).uniform({count}) * float(below), DType::i64);
+  x.eval();
+  return x;
+}
+
+// Loss and gradient of a vocabulary's logits; bytes are one read and one write of them.
+void losses(const Table& table) {
+  const auto add = [&](int64_t rows, int64_t columns, DType dtype) {
+    const Tensor x = made({rows, columns}, dtype), targets = indices(rows, columns);
+    const double bytes = double(rows * columns) * size_of(dtype);
+    const std::string suffix = cat("_", rows, "x", columns, "_", name(dtype));
+    table.line("cross_entropy" + suffix, 2 * bytes, 0, [&] {
+      const Tensor loss = cross_entropy(x, targets);
+      return std::vector{loss, grad(loss, {x})[0]};
+    });
+    table.line("cross_entropy_loss" + suffix, bytes, 0,
+               [&] { return std::vector{cross_entropy(x, targets)}; });
+  };
+  add(table.large(65536), 50304, DType::bf16);
+  add(table.large(16384), 50257, DType::bf16);
+  add(table.large(16384), 50304, DType::f32);
+}
+
+void orders(const Table& table) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const int64_t tokens = table.large(65536), words = 50257;
+    const Tensor words_table = made({words, 768}, dtype), g = made({tokens, 768}, dtype);
+    const Tensor index = indices(tokens, words), few = indices(tokens, 100);
+    const double bytes = double((tokens + words) * 768) * size_of(dtype);
+    for (const auto& [suffix, at] : {std::pair("", &index), std::pair("_few", &few)}) {
+      table.line(cat("embedding_backward_768", suffix, "_", name(dtype)), bytes, 0,
+                 [&] { return grad(sum(take(words_table, *at, 0) * g), {words_table}); });
+    }
+    const Tensor logits = made({64, words}, dtype);
+    table.line(cat("topk_50_64x50257_", name(dtype)), double(64 * words) * size_of(dtype), 0, [&] {
+      const Ordered top = topk(logits, 50);
+      return std::vector{top.values, top.indices};
+    });
+    const auto add_sort = [&](int64_t rows, int64_t columns) {
+      const Tensor x = made({rows, columns}, dtype);
+      table.line(cat("sort_", rows, "x", columns, "_", name(dtype)),
+                 double(rows * columns) * double(2 * size_of(dtype) + 8), 0, [&] {
+                   const Ordered order = sort(x);
+                   return std::vector{order.values, order.indices};
+                 });
+    };
+    add_sort(table.large(65536), 1024);
+    add_sort(table.large(8192), 8192);
+    add_sort(64, words);
+    const auto add_scan = [&](const Shape& shape, int axis) {
+      const Tensor x = made(shape, dtype);
+      table.line(cat("cumsum_", shape[0], "x", shape[1], "_axis", axis, "_", name(dtype)),
+                 2.0 * double(numel(shape)) * size_of(dtype), 0,
+                 [&] { return std::vector{cumsum(x, axis)}; });
+    };
+    add_scan({table.large(32768), 4096}, 1);
+    add_scan({1, table.large(int64_t(1) << 27)}, 1);
+    add_scan({table.large(32768), 4096}, 0);
+  }
+}
+
 void products(const Table& table) {
   const auto add = [&](const std::string& name, int64_t m, int64_t n, int64_t k, DType dtype) {
     const Tensor a = made({m, k}, dtype), b = made({n, k}, dtype);
@@ -200,5 +262,7 @@ int main(int count, char** words) {
   const Table table(options);
   elementwise(table);
   rows(table);
+  losses(table);
+  orders(table);
   products(table);
 }

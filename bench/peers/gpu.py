@@ -104,6 +104,50 @@ def rows():
     line("layer_norm_replayed_64x1024", lambda: [F.layer_norm(x, (1024,), gamma, beta) for x in xs], repeats=50)
 
 
+def losses():
+    def add(rows, columns, name):
+        x = made(rows, columns, dtype=DTYPES[name]).requires_grad_()
+        targets = torch.randint(columns, (rows,), device=DEVICE)
+        loss = lambda: F.cross_entropy(x.float(), targets)
+        compiled = torch.compile(loss)
+
+        def both(forward):
+            value = forward()
+            return value.detach(), torch.autograd.grad(value, x)[0]
+
+        def alone(forward):
+            with torch.no_grad():
+                return forward()
+
+        suffix = f"_{rows}x{columns}_{name}"
+        line("cross_entropy" + suffix, lambda: both(loss), lambda: both(compiled))
+        line("cross_entropy_loss" + suffix, lambda: alone(loss), lambda: alone(compiled))
+
+    add(large(65536), 50304, "bf16")
+    add(large(16384), 50257, "bf16")
+    add(large(16384), 50304, "f32")
+
+
+def orders():
+    for name, dtype in DTYPES.items():
+        tokens, words = large(65536), 50257
+        g = made(tokens, 768, dtype=dtype)
+        for suffix, below in (("", words), ("_few", 100)):
+            index = torch.randint(below, (tokens,), device=DEVICE)
+            back = lambda: torch.ops.aten.embedding_dense_backward(g, index, words, -1, False)
+            line(f"embedding_backward_768{suffix}_{name}", back, torch.compile(back))
+        logits = made(64, words, dtype=dtype)
+        top = lambda: torch.topk(logits, 50)
+        line(f"topk_50_64x50257_{name}", top, torch.compile(top))
+        for rows, columns in ((large(65536), 1024), (large(8192), 8192), (64, words)):
+            x = made(rows, columns, dtype=dtype)
+            line(f"sort_{rows}x{columns}_{name}", lambda: torch.sort(x, stable=True))
+        for shape, axis in (((large(32768), 4096), 1), ((1, large(1 << 27)), 1), ((large(32768), 4096), 0)):
+            x = made(*shape, dtype=dtype)
+            total = lambda: torch.cumsum(x, axis)
+            line(f"cumsum_{shape[0]}x{shape[1]}_axis{axis}_{name}", total, torch.compile(total))
+
+
 def products():
     def add(name, m, n, k, dtype):
         a, b = made(m, k, dtype=dtype), made(n, k, dtype=dtype)
@@ -136,4 +180,6 @@ def products():
 if __name__ == "__main__":
     elementwise()
     rows()
+    losses()
+    orders()
     products()

@@ -4,7 +4,11 @@
 #include <set>
 
 #include "codegen/nvrtc.h"
+#include "tessera/backend/cuda/kernels/cross_entropy.h"
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
+#include "tessera/backend/cuda/kernels/order_rows.h"
+#include "tessera/backend/cuda/kernels/scan.h"
+#include "tessera/backend/cuda/kernels/scatter_rows.h"
 #include "tessera/backend/gpu/named_kernel.h"
 #include "tessera/base/attention_options.h"
 
@@ -17,11 +21,10 @@ class Collector : public gpu::Session {
   struct Nothing : gpu::Kernel {
     int64_t largest_group() const override { return 1024; }
     int64_t groups_at_once(int64_t) const override { return 2; }
-    void allow_local_bytes(int64_t) override {}
     void launch(Stream, const gpu::Range&, const gpu::Arguments&) const override {}
   };
 
-  Collector() { traits_ = {"cuda:0", &cuda_dialect(), true, 132, 49152, 224256, 1024}; }
+  Collector() { traits_ = {"cuda:0", &cuda_dialect(), true, 132, 49152, 224256, 1024, 232448}; }
   const gpu::DeviceTraits& device() const override { return traits_; }
   std::unique_ptr<gpu::Kernel> build(const std::string&, const std::string& source,
                                      const std::string&) override {
@@ -102,19 +105,58 @@ void add_norms(Collector& collector, DType dtype) {
   }
 }
 
-TEST(NamedSources, CompileWithNvrtcWithoutSpills) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "NVRTC is slow under sanitizers, and the texts are the same";
-#endif
+void add_losses(Collector& collector, DType dtype) {
+  const DType wide = compute_type(dtype);
+  for (const int64_t columns : {10, 1000, 50304, 128256}) {
+    KernelCall call;
+    call.kernel = "cross_entropy";
+    call.outputs = 2;
+    const OperandView x = packed(dtype, {8, columns}), row = packed(wide, {8, 1});
+    call.operands = {x, packed(DType::i64, {8, 1}), row, row, x};
+    cuda::make_cross_entropy(collector, call);
+  }
+}
+
+void add_embedding(Collector& collector, DType dtype) {
+  for (const int64_t columns : {768, 5}) {
+    KernelCall call;
+    call.kernel = "scatter_add";
+    OperandView index = packed(DType::i64, {8, columns});
+    index.view.strides = {1, 0};
+    const OperandView y = packed(dtype, {100, columns});
+    call.operands = {y, index, packed(dtype, {8, columns}), y};
+    EXPECT_TRUE(cuda::make_scatter_rows(collector, call));
+  }
+}
+
+void add_orders(Collector& collector, DType dtype) {
+  for (const auto& [columns, kept] : {std::pair(int64_t(50257), int64_t(64)), {8192, 8192}}) {
+    KernelCall call;
+    call.kernel = "topk";
+    call.outputs = 2;
+    call.attrs.axis = 1;
+    call.operands = {packed(dtype, {8, columns}), packed(dtype, {8, kept}),
+                     packed(DType::i64, {8, kept})};
+    EXPECT_TRUE(cuda::make_order_rows(collector, call));
+  }
+}
+
+void add_scans(Collector& collector, DType dtype) {
+  const OperandView x = packed(dtype, {8, 5000});
+  for (const int axis : {0, 1}) {
+    for (const char* kernel : {"cumsum", "cumprod"}) {
+      KernelCall call;
+      call.kernel = kernel;
+      call.attrs.axis = axis;
+      call.operands = {x, x};
+      cuda::make_scan(collector, call);
+    }
+  }
+}
+
+void expect_compiled(const Collector& collector) {
   const Nvrtc nvrtc;
   if (!nvrtc.is_there()) GTEST_SKIP() << "no libnvrtc";
-  Collector collector;
-  for (int i = 0; i < kDTypeCount; ++i) add_all(collector, static_cast<DType>(i));
-  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
-    add_attention(collector, dtype, dtype == DType::f32);
-    add_norms(collector, dtype);
-  }
-  EXPECT_GE(collector.sources.size(), 60u);
   size_t number = 0;
   for (const std::string& source : collector.sources) {
     const char* const architectures[] = {"sm_80", "sm_90a", "sm_100"};
@@ -122,6 +164,40 @@ TEST(NamedSources, CompileWithNvrtcWithoutSpills) {
     EXPECT_TRUE(text.compiled) << text.log << source;
     EXPECT_EQ(text.spill_bytes, 0) << source;
   }
+}
+
+class NamedSources : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "NVRTC is slow under sanitizers, and the texts are the same";
+#endif
+  }
+};
+
+TEST_F(NamedSources, CompileWithNvrtcWithoutSpills) {
+  Collector collector;
+  for (int i = 0; i < kDTypeCount; ++i) add_all(collector, static_cast<DType>(i));
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    add_attention(collector, dtype, dtype == DType::f32);
+    add_norms(collector, dtype);
+  }
+  EXPECT_GE(collector.sources.size(), 60u);
+  expect_compiled(collector);
+}
+
+TEST_F(NamedSources, OfCudaAloneCompileWithoutSpills) {
+  Collector collector;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    if (dtype != DType::boolean) add_scans(collector, dtype);
+    if (size_of(dtype) < 8) add_orders(collector, dtype);
+    if (!is_float(dtype)) continue;
+    add_losses(collector, dtype);
+    add_embedding(collector, dtype);
+  }
+  EXPECT_GE(collector.sources.size(), 70u);
+  expect_compiled(collector);
 }
 
 }  // namespace

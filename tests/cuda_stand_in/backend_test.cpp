@@ -350,6 +350,8 @@ TEST(CudaNorms, AreDividedByTheirLength) {
   EXPECT_EQ(plan(8192, DType::bf16), std::tuple(true, 512, 8, 2));
   EXPECT_EQ(plan(96, DType::f32), std::tuple(true, 32, 4, 1));
   EXPECT_EQ(plan(33, DType::f32), std::tuple(true, 64, 1, 1));
+  EXPECT_EQ(cuda::plan_norm(768, DType::f32, 1).vector, 1);  // a view that starts at an odd element
+  EXPECT_EQ(cuda::plan_norm(768, DType::bf16, 4).vector, 4);
   EXPECT_FALSE(std::get<0>(plan(50257, DType::bf16)));
   KernelCall call;
   call.kernel = "layer_norm_backward";

@@ -343,6 +343,29 @@ const Case kKernels[] = {
        backward(f32({2, 3}), f32({2, 3}), f32({4}));
      },
      "layer_norm_backward: expected scale and shift of (3,) for (2, 3), got (4,)"},
+    {"loss_integer",
+     [] {
+       cross_entropy(i64({2, 3}), i64({2, 1}), f32({2, 1}));
+     },
+     "cross_entropy: expected a floating-point tensor, got i64"},
+    {"loss_scalar", [] { cross_entropy(f32({}), i64({}), f32({})); },
+     "cross_entropy: expected at least 1 class, got ()"},
+    {"loss_classes",
+     [] {
+       cross_entropy(f32({2, 0}), i64({2, 1}), f32({2, 1}));
+     },
+     "cross_entropy: expected at least 1 class, got (2, 0)"},
+    {"loss_index",
+     [] {
+       cross_entropy(f32({2, 3}), f32({2, 1}), f32({2, 1}));
+     },
+     "cross_entropy: expected integer indices, got f32"},
+    {"loss_targets",
+     [] {
+       cross_entropy(f32({2, 3}), i64({2}), f32({2, 1}));
+     },
+     "cross_entropy: expected targets (2, 1) and a gradient f32(2, 1) for f32(2, 3), got (2,) and "
+     "f32(2, 1)"},
     {"backward_gradient",
      [] {
        backward(f32({2, 4}), f32({2, 3}), f32({3}));

@@ -228,6 +228,13 @@ Grads layer_norm_grad(const Context& c) {
       make_node(Op::layer_norm_backward, {c.g(0), c.in(0), c.in(1), c.out(1), c.out(2)}));
 }
 
+// The node that has loss and gradient for this g. Where g does not depend on the loss, compile/join
+// makes one node of the two.
+Grads cross_entropy_grad(const Context& c) {
+  if (c.g(1) || !c.g(0)) return {};  // of the gradient: through the composite
+  return {cross_entropy(c.in(0), c.in(1), c.g(0))[1], {}, {}};
+}
+
 Grads attention_grad(const Context& c) {
   if (c.g(1) || !c.g(0)) return {};  // lse is an output too: through the composite
   const AttentionInputs in = attention_inputs(*c.node);
@@ -356,6 +363,7 @@ const GradientRow kRows[] = {
     {Op::layer_norm_backward, nullptr},
     {Op::linear, nullptr},  // made by the compiler, of what has a gradient
     {Op::linear_slope, nullptr},
+    {Op::cross_entropy, cross_entropy_grad},
     {Op::attention, attention_grad},
     {Op::attention_backward, nullptr},
     {Op::custom, custom_op_grad},

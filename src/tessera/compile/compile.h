@@ -1,5 +1,6 @@
-// The compiler: graph in, Program out. Passes in order: lower, simplify, match, layout,
-// rematerialize, recompute, fuse, schedule, plan_memory. Each is a file here and deterministic.
+// The compiler: graph in, Program out. Passes in order: lower, simplify, match, join,
+// layout, rematerialize, recompute, fuse, schedule, plan_memory. Each is a file here and
+// deterministic.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@ namespace tessera {
 
 struct CompileOptions {
   bool simplify = true;
-  bool match = true;
+  bool match = true;          // and join
   bool rematerialize = true;  // off: checkpoint has no effect
   bool recompute = true;      // off: what kernels share is stored once, never computed twice
   bool fuse = true;           // off: one kernel per instance

@@ -21,6 +21,10 @@ GraphFunction simplify(const GraphFunction& function);
 // Recognizes spelled-out forms of kernel ops that the target has.
 GraphFunction match(const GraphFunction& function, const Target& target);
 
+// Makes one node of two that would read the same rows: a cross_entropy whose loss is used, and the
+// one for its gradient, where that does not depend on the loss.
+GraphFunction join(GraphFunction function);
+
 // Graph to instances. ---------------------------------------------------------------------------
 
 // Turns moves into strided views, inserts copies where a kernel or a reshape cannot take the view.

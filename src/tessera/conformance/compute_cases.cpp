@@ -247,6 +247,22 @@ Cases layer_norm_cases(DType) {
   return result;
 }
 
+// Loss and gradient, and the loss alone: its gradient is the op's own second result.
+Cases cross_entropy_cases(DType) {
+  auto both = [](const Values& in) { return graph::cross_entropy(in[0], in[1], in[2]); };
+  auto alone = [both](const Values& in) { return Values{both(in)[0]}; };
+  Cases result;
+  for (const Shape& shape : kRowShapes) {
+    Shape rows = shape;
+    rows[shape.rank() - 1] = 1;
+    const std::vector<Input> inputs = {
+        {shape, kAround}, index_of(rows, shape.back()), {rows, kAround, Element::compute}};
+    result.push_back({to_string(shape), inputs, both, row_growth(shape)});
+    result.push_back({cat(shape, " alone"), inputs, alone, row_growth(shape)});
+  }
+  return result;
+}
+
 Cases layer_norm_backward_cases(DType) {
   auto build = [](const Values& in) {
     return graph::outputs_of(make_node(Op::layer_norm_backward, in));

@@ -239,6 +239,10 @@ std::vector<Value> layer_norm(const Value& x, const Value& gamma, const Value& b
   return outputs_of(make_node(Op::layer_norm, {x, gamma, beta}, attrs));
 }
 
+std::vector<Value> cross_entropy(const Value& x, const Value& targets, const Value& g) {
+  return outputs_of(make_node(Op::cross_entropy, {x, targets, g}));
+}
+
 std::vector<Value> outputs_of(const NodePtr& node) {
   std::vector<Value> outputs;
   for (size_t i = 0; i < node->types.size(); ++i) outputs.push_back({node, int(i)});

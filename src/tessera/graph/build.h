@@ -58,6 +58,9 @@ std::vector<Value> sort(const Value& x, bool descending);
 std::vector<Value> topk(const Value& x, int64_t k, bool largest);
 std::vector<Value> layer_norm(const Value& x, const Value& gamma, const Value& beta,
                               double epsilon);
+// x (R…, C), targets (R…, 1) of integers, g (R…, 1) of the compute type ->
+// -log softmax(x)[target] (R…, 1) in that type, and g · its gradient (R…, C).
+std::vector<Value> cross_entropy(const Value& x, const Value& targets, const Value& g);
 
 // The outputs of a node.
 std::vector<Value> outputs_of(const NodePtr& node);

@@ -1,5 +1,7 @@
 #include "tessera/graph/composite.h"
 
+#include <limits>
+
 #include "tessera/graph/attention.h"
 #include "tessera/graph/build.h"
 #include "tessera/graph/custom.h"
@@ -79,6 +81,26 @@ std::vector<Value> layer_norm_backward_composite(const Node& node) {
   const Value dgamma = reshape(reduce(Op::sum, g * h, leading_axes(x)), columns);
   const Value dbeta = reshape(reduce(Op::sum, g, leading_axes(x)), columns);
   return {cast(dx, dtype), cast(dgamma, dtype), cast(dbeta, dtype)};
+}
+
+// With e = exp(x - top): loss = log Σe + top - x[target], and its gradient is e / Σe, less 1 at the
+// target. Shifting by top changes nothing but overflow; a row of -inf, or with an inf, is shifted
+// by nothing.
+std::vector<Value> cross_entropy_composite(const Node& node) {
+  const Value &input = node.inputs()[0], &targets = node.inputs()[1], &g = node.inputs()[2];
+  const int last = input.shape().rank() - 1;
+  const Value x = cast(input, compute_type(input.dtype()));
+  const Value greatest = stop_gradient(reduce(Op::max, x, {last}));
+  const Value top = where(apply(Op::isfinite, greatest), greatest, full(greatest.type(), 0));
+  const Value e = apply(Op::exp, x - top);
+  const Value total = reduce(Op::sum, e, {last});
+  const Value loss = apply(Op::log, total) + top - gather(x, targets, last);
+  // As i32 where that holds a class, for speed; an index it cannot hold is met by gather.
+  const bool fits = x.shape().back() <= std::numeric_limits<int32_t>::max();
+  const DType index = fits ? DType::i32 : DType::i64;
+  const Value is_target = apply(Op::eq, iota(index, x.shape(), last), cast(targets, index));
+  const Value dx = e * (g / total) - where(is_target, expand(g, x.shape()), full(x.type(), 0));
+  return {loss, cast(dx, input.dtype())};
 }
 
 // Each step adds what lies 1, 2, 4, … places before: after it an element holds the total of twice
@@ -168,6 +190,7 @@ constexpr Row kRows[] = {
     {Op::linear_slope, linear_slope_composite},
     {Op::layer_norm, layer_norm_composite},
     {Op::layer_norm_backward, layer_norm_backward_composite},
+    {Op::cross_entropy, cross_entropy_composite},
     {Op::attention, attention_composite},
     {Op::attention_backward, attention_backward_composite},
     {Op::custom, custom_composite},

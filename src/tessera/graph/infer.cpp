@@ -300,6 +300,24 @@ Types linear_types(Op op, Inputs in) {
   return {product, op == Op::linear ? product : row};
 }
 
+// x (R…, C), targets (R…, 1), g (R…, 1)
+Types cross_entropy_types(Inputs in) {
+  const Value& x = in[0];
+  expect_float(Op::cross_entropy, x);
+  if (x.shape().empty() || x.shape().back() == 0) {
+    fail("cross_entropy: expected at least 1 class, got ", x.shape());
+  }
+  expect_integer_index(Op::cross_entropy, in[1]);
+  Shape rows = x.shape();
+  rows[rows.rank() - 1] = 1;
+  const Type loss = {compute_type(x.dtype()), rows};
+  if (in[1].shape() != rows || in[2].type() != loss) {
+    fail("cross_entropy: expected targets ", rows, " and a gradient ", loss, " for ", x.type(),
+         ", got ", in[1].shape(), " and ", in[2].type());
+  }
+  return {loss, x.type()};
+}
+
 // sort and topk: values and where they were, over the last axis.
 Types ordered_types(Op op, const Value& x, const Attrs& attrs) {
   if (x.shape().empty()) fail(name(op), ": expected at least 1 dimension, got ()");
@@ -396,6 +414,7 @@ std::vector<Type> infer_types(Op op, std::span<const Value> in, const Attrs& att
     case Op::linear_slope: return linear_types(op, in);
     case Op::layer_norm: return layer_norm_types(op, in, in[0], {1, 2});
     case Op::layer_norm_backward: return layer_norm_types(op, in, in[1], {2});
+    case Op::cross_entropy: return cross_entropy_types(in);
     case Op::attention:
     case Op::attention_backward: return attention_types(op, in, attrs);
     case Op::custom: return custom_types(in, attrs);

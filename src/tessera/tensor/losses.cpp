@@ -51,7 +51,16 @@ Tensor at_targets(const Tensor& x, const Tensor& targets) {
   return squeeze(Tensor(graph::gather(x.value(), index, x.rank() - 1)), -1);
 }
 
-// A row costs normalizer - x[target], where the normalizer turns x into -log p.
+// -log softmax(x)[targets] of x (…, C): the kernel op, whose gradient is its second output for the
+// gradient that comes.
+Tensor softmax_loss(const Tensor& x, const Tensor& targets) {
+  const Value index = unsqueeze(targets, -1).value();
+  const Value one = graph::full({compute_type(x.dtype()), index.shape()}, 1);
+  return squeeze(Tensor(graph::cross_entropy(x.value(), index, one)[0]), -1);
+}
+
+// A row costs normalizer - x[target], where the normalizer turns x into -log p; without one, x are
+// logits.
 Tensor class_loss(const Tensor& x, const Tensor& normalizer, const Tensor& targets,
                   const CrossEntropyOptions& options) {
   Tensor index = targets, ignored;
@@ -61,10 +70,10 @@ Tensor class_loss(const Tensor& x, const Tensor& normalizer, const Tensor& targe
     ignored = index == *options.ignore_index;
     index = where(ignored, 0, index);
   }
-  Tensor loss = normalizer - at_targets(x, index);
+  Tensor loss = normalizer.defined() ? normalizer - at_targets(x, index) : softmax_loss(x, index);
   Tensor weight, of_classes;
   if (options.weights.defined()) {
-    of_classes = broadcast_to(cast(options.weights, x.dtype()), x.shape());
+    of_classes = broadcast_to(cast(options.weights, loss.dtype()), x.shape());
     weight = at_targets(of_classes, index);
     loss = loss * weight;
   }
@@ -88,6 +97,7 @@ Tensor cross_entropy(In logits, In targets, const CrossEntropyOptions& options) 
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
     fail_here("cross_entropy: expected label_smoothing from 0 to 1, got ", options.label_smoothing);
   }
+  if (options.label_smoothing == 0) return class_loss(as_float(logits), {}, targets, options);
   const Tensor x = as_wide(logits);
   return class_loss(x, logsumexp(x, {-1}), targets, options);
 }

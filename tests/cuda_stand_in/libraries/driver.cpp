@@ -27,7 +27,7 @@ using Work = std::function<void()>;
 
 constexpr int kSuccess = 0, kInvalid = 1, kOutOfMemory = 2, kNotFound = 500, kFault = 700;
 constexpr size_t kTotal = size_t(1) << 30, kGranule = size_t(2) << 20;
-constexpr int kPoison = 0xFB;
+constexpr int kPoison = 0xFB, kSharedBytes = 232448;
 
 struct Stream {
   bool capturing = false;
@@ -39,14 +39,12 @@ struct Graph {
 struct Module {
   void* library;
 };
-constexpr int kSharedBytes = 49152, kMostShared = 232448;
-
 struct Function {
   stand_in::Run run;
   stand_in::Enter enter;
   stand_in::Sizes sizes;
   bool waits;
-  unsigned shared_bytes = kSharedBytes;  // that a launch may ask for
+  size_t shared = 48 << 10;  // that a launch may ask for
 };
 
 std::recursive_mutex g_mutex;
@@ -189,12 +187,11 @@ int cuDeviceTotalMem_v2(size_t* bytes, int) {
 }
 int cuDeviceGetAttribute(int* value, int what, int) {
   *value = what == 1    ? 1024
-           : what == 8  ? kSharedBytes
-           : what == 97 ? kMostShared
+           : what == 8  ? 49152
            : what == 16 ? 4
            : what == 75 ? 9
            : what == 76 ? 0
-           : what == 97 ? 232448
+           : what == 97 ? kSharedBytes
                         : 1;
   return kSuccess;
 }
@@ -416,16 +413,17 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* count, Function*, int lanes
   *count = 2048 / lanes;
   return kSuccess;
 }
-int cuFuncSetAttribute(Function* function, int attribute, int value) {
-  if (attribute != 8 || value > kMostShared) return kInvalid;
-  function->shared_bytes = unsigned(value);
+int cuFuncSetAttribute(Function* function, int what, int value) {
+  if (what == 9) return kSuccess;
+  if (what != 8 || value < 0 || value > kSharedBytes) return kInvalid;
+  function->shared = std::max(function->shared, size_t(value));
   return kSuccess;
 }
 int cuLaunchKernel(Function* function, unsigned groups, unsigned groups_y, unsigned groups_z,
                    unsigned lanes, unsigned lanes_y, unsigned lanes_z, unsigned shared,
                    Stream* stream, void** params, void**) {
   const std::lock_guard lock(g_mutex);
-  if (shared > function->shared_bytes) return kInvalid;
+  if (shared > function->shared) return kInvalid;
   if (groups == 0 || lanes == 0 || lanes > 1024) return kInvalid;
   if (groups_y * groups_z * lanes_y * lanes_z != 1) return kInvalid;
   std::vector<std::vector<char>> values;

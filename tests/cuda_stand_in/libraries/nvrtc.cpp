@@ -61,6 +61,27 @@ template <class T> static T __shfl_down_sync(unsigned, T value, unsigned step, u
 template <class T> static T __shfl_xor_sync(unsigned, T value, unsigned step, unsigned) {
   return hand(value, threadIdx.x ^ step);
 }
+static unsigned __match_any_sync(unsigned, unsigned value) {
+  const unsigned first = threadIdx.x / 32 * 32;
+  handed[threadIdx.x] = value;
+  wait_for(2);
+  unsigned equals = 0;
+  for (unsigned i = 0; i < 32; ++i) equals |= unsigned(handed[first + i] == value) << i;
+  wait_for(2);
+  return equals;
+}
+static inline void __syncwarp() { wait_for(2); }
+static inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+// Lanes take turns, so nothing comes between.
+template <class T> static T atomicAdd(T* at, T value) {
+  const T before = *at;
+  *at += value;
+  return before;
+}
+template <class T> static T __shfl_up_sync(unsigned, T value, unsigned step, unsigned width) {
+  const unsigned lane = threadIdx.x;
+  return hand(value, lane % width >= step ? lane - step : lane);
+}
 template <class T> static T __shfl_sync(unsigned, T value, unsigned from, unsigned width) {
   return hand(value, threadIdx.x / width * width + from);
 }
@@ -120,16 +141,19 @@ std::set<std::string> entries_of(const std::string& text) {
   return names;
 }
 
-// What a launch sizes has room for the most that it may ask for.
-std::string with_row_memory(std::string text) {
-  const std::string declared = "extern __shared__ u8 row_memory[];";
-  const size_t at = text.find(declared);
-  if (at != std::string::npos) text.replace(at, declared.size(), "static u8 row_memory[232448];");
-  return text;
+// Shared memory whose size a launch says gets as much as there is.
+void give_room(std::string& text) {
+  const std::string mark = "extern __shared__ ";
+  for (size_t at; (at = text.find(mark)) != std::string::npos;) {
+    const bool aligned = at >= 12 && text.compare(at - 12, 12, "alignas(16) ") == 0;
+    text.replace(at, mark.size(), aligned ? "static " : "alignas(16) static ");
+    text.insert(text.find("[]", at) + 1, "232448");
+  }
 }
 
 bool build(Program& program) {
-  std::string text = kShim + with_row_memory(program.source) + kEntries;
+  std::string text = kShim + program.source + kEntries;
+  give_room(text);
   for (const std::string& name : entries_of(program.source)) text += "ENTRY(" + name + ")\n";
   bool waits = false;
   for (const char* word : {"__syncthreads();", "__shfl", "BARRIER;"}) {

@@ -5,10 +5,14 @@
 #include <unordered_map>
 
 #include "tessera/backend/cuda/compiler.h"
+#include "tessera/backend/cuda/kernels/cross_entropy.h"
 #include "tessera/backend/cuda/kernels/kernel.h"
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 #include "tessera/backend/cuda/kernels/linear.h"
+#include "tessera/backend/cuda/kernels/order_rows.h"
 #include "tessera/backend/cuda/kernels/product.h"
+#include "tessera/backend/cuda/kernels/scan.h"
+#include "tessera/backend/cuda/kernels/scatter_rows.h"
 #include "tessera/backend/gpu/generated_kernel.h"
 #include "tessera/backend/gpu/named_kernel.h"
 #include "tessera/base/device.h"
@@ -23,6 +27,32 @@ namespace {
 constexpr int kAlignment = 256;
 constexpr int kOldestCapability = 75;
 
+// Kernels that CUDA alone has.
+struct OwnKernel {
+  std::string_view name;
+  std::unique_ptr<gpu::GpuExecutable> (*make)(Session&, const KernelCall&);
+};
+template <auto kMake>
+std::unique_ptr<gpu::GpuExecutable> made_by(Session& session, const KernelCall& call) {
+  return kMake(session, call);
+}
+constexpr OwnKernel kOwnKernels[] = {
+    {"custom", make_custom},
+    {"layer_norm_backward", made_by<make_layer_norm_backward>},
+    {"linear", made_by<make_linear>},
+    {"linear_slope", made_by<make_linear>},
+    {"cross_entropy", made_by<make_cross_entropy>},
+    {"cumsum", made_by<make_scan>},
+    {"cumprod", made_by<make_scan>},
+};
+// Better ones for some calls of kernels that every GPU has; null for others.
+constexpr OwnKernel kBetterKernels[] = {
+    {"matmul", made_by<make_product>},
+    {"scatter_add", made_by<make_scatter_rows>},
+    {"sort", made_by<make_order_rows>},
+    {"topk", made_by<make_order_rows>},
+};
+
 Target describe_target(const DeviceInfo& info, int driver_version, const std::string& name) {
   Target target;
   target.device = name;
@@ -32,10 +62,7 @@ Target describe_target(const DeviceInfo& info, int driver_version, const std::st
   for (const gpu::NamedKernelRow& row : gpu::named_kernels()) {
     target.named_kernels.emplace_back(row.name);
   }
-  target.named_kernels.emplace_back("custom");
-  for (const char* kernel : {"layer_norm_backward", "linear", "linear_slope"}) {
-    target.named_kernels.emplace_back(kernel);
-  }
+  for (const OwnKernel& own : kOwnKernels) target.named_kernels.emplace_back(own.name);
   return target;
 }
 
@@ -107,12 +134,13 @@ class CudaBackend : public Backend {
   std::unique_ptr<Executable> compile(const KernelCall& call) override {
     counters().compiles.fetch_add(1, std::memory_order_relaxed);
     if (call.ir) return std::make_unique<gpu::GeneratedKernel>(session_, *call.ir);
-    if (call.kernel == "custom") return make_custom(session_, call);
-    if (call.kernel == "layer_norm_backward") return make_layer_norm_backward(session_, call);
-    if (call.kernel == "linear" || call.kernel == "linear_slope") {
-      return make_linear(session_, call);
+    for (const OwnKernel& own : kOwnKernels) {
+      if (own.name == call.kernel) return own.make(session_, call);
     }
-    if (auto product = make_product(session_, call)) return product;
+    for (const OwnKernel& better : kBetterKernels) {
+      if (better.name != call.kernel) continue;
+      if (auto made = better.make(session_, call)) return made;
+    }
     return gpu::make_named_kernel(session_, call);
   }
 

@@ -55,7 +55,7 @@ DriverLibrary open_driver(const char* name) {
   find(d.module_unload, "cuModuleUnload");
   find(d.module_function, "cuModuleGetFunction");
   find(d.function_attribute, "cuFuncGetAttribute");
-  find(d.function_set_attribute, "cuFuncSetAttribute");
+  find(d.set_function_attribute, "cuFuncSetAttribute");
   find(d.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   find(d.launch, "cuLaunchKernel");
   find(d.graph_instantiate, "cuGraphInstantiateWithFlags");

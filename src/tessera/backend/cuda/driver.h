@@ -52,7 +52,11 @@ enum DeviceAttribute : int {
   kSharedBytesOptIn = 97,
   kHasVirtualMemory = 102,
 };
-enum FunctionAttribute : int { kFunctionLargestGroup = 0, kFunctionDynamicShared = 8 };
+enum FunctionAttribute : int {
+  kFunctionLargestGroup = 0,
+  kFunctionDynamicShared = 8,
+  kFunctionSharedShare = 9,  // of a multiprocessor's memory that is cache or shared, percent
+};
 
 inline constexpr unsigned kStreamNonBlocking = 1, kEventWithoutTiming = 2, kHostMapped = 2;
 inline constexpr int kCaptureRelaxed = 2;
@@ -98,7 +102,7 @@ struct Driver {
   Result (*module_unload)(ModuleId);
   Result (*module_function)(FunctionId*, ModuleId, const char*);
   Result (*function_attribute)(int*, int, FunctionId);
-  Result (*function_set_attribute)(FunctionId, int, int);
+  Result (*set_function_attribute)(FunctionId, int, int);
   Result (*occupancy)(int*, FunctionId, int group, size_t shared);
   Result (*launch)(FunctionId, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    StreamId, void**, void**);

@@ -75,7 +75,6 @@ std::unique_ptr<GeneratedKernel::Variant> GeneratedKernel::compile(const Promise
     made->rendered = render(ir_, *session_.device().dialect, options);
     const RenderedKernel& rendered = made->rendered;
     made->kernel = session_.build(ir_.name, rendered.source, rendered.entry);
-    if (rendered.local_bytes > 0) made->kernel->allow_local_bytes(rendered.local_bytes);
     if (p.split) {
       made->fold = session_.build(ir_.name, rendered.source, rendered.fold_entry);
     }

@@ -27,7 +27,7 @@ Operand operand(BufferRef buffer, const OperandView& view);
 struct Range {
   size_t group[3] = {1, 1, 1};
   size_t groups[3] = {1, 1, 1};
-  size_t local_bytes = 0;  // of a group, beside what the kernel declares itself
+  size_t local_bytes = 0;  // beyond what the kernel declares; CUDA alone has such
 };
 
 // The values a kernel is launched with, in the order of its parameters.
@@ -66,9 +66,6 @@ class Kernel {
   // How many groups of so many work items a compute unit has room for at once.
   virtual int64_t groups_at_once(int64_t group) const = 0;
 
-  // Lets launches ask for so many local_bytes.
-  virtual void allow_local_bytes(int64_t bytes) = 0;
-
   // Queues the kernel; nothing happens where there are no groups.
   virtual void launch(Stream stream, const Range& range, const Arguments& arguments) const = 0;
 
@@ -98,6 +95,7 @@ struct DeviceTraits {
   int64_t local_bytes = 0;  // shared by a group
   int64_t row_bytes = 0;    // that a generated kernel may take for a row
   int64_t largest_group = 0;
+  int64_t local_bytes_asked = 0;  // to be had by Range::local_bytes
 };
 
 // Thread safe, as backends are.

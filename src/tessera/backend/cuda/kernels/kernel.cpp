@@ -63,12 +63,6 @@ int64_t Kernel::groups_at_once(int64_t group) const {
   return std::max(count, 1);
 }
 
-void Kernel::allow_local_bytes(int64_t bytes) {
-  session_.enter();
-  expect_success(driver().function_set_attribute(id_, kFunctionDynamicShared, int(bytes)),
-                 "asking for shared memory");
-}
-
 void Kernel::launch(Stream stream, const gpu::Range& range, const gpu::Arguments& arguments) const {
   for (int i = 0; i < 3; ++i) {
     if (range.group[i] * range.groups[i] == 0) return;
@@ -79,6 +73,13 @@ void Kernel::launch(Stream stream, const gpu::Range& range, const gpu::Arguments
     values.push_back(const_cast<void*>(arguments.at(i)));  // the driver reads them
   }
   const auto size = [](size_t x) { return unsigned(x); };
+  if (range.local_bytes > 0) {
+    expect_success(
+        driver().set_function_attribute(id_, kFunctionDynamicShared, int(range.local_bytes)),
+        "asking for shared memory");
+    // So that as many groups as fit are there at once; only a hint.
+    driver().set_function_attribute(id_, kFunctionSharedShare, 100);
+  }
   const Result result =
       driver().launch(id_, size(range.groups[0]), size(range.groups[1]), size(range.groups[2]),
                       size(range.group[0]), size(range.group[1]), size(range.group[2]),

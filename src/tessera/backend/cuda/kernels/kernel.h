@@ -13,7 +13,6 @@ class Kernel : public gpu::Kernel {
 
   int64_t largest_group() const override;
   int64_t groups_at_once(int64_t group) const override;
-  void allow_local_bytes(int64_t bytes) override;
   void launch(Stream stream, const gpu::Range& range,
               const gpu::Arguments& arguments) const override;
 

@@ -10,6 +10,7 @@
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tessera/backend/gpu/named_kernel.h"
 
@@ -225,7 +226,7 @@ constexpr int kWarp = 32, kLanes = 384, kMostLanes = 512, kSlices = 32;
 class LayerNormBackward : public gpu::GpuExecutable {
  public:
   LayerNormBackward(gpu::Session& session, const KernelCall& call)
-      : session_(session), call_(call), plan_(plan_norm(columns(), dtype())) {
+      : session_(session), call_(call), plan_(plan_norm(columns(), dtype(), common_step())) {
     const std::string source =
         gpu::complete_source(session, cat(kSums, plan_.held ? kHeld : kLong, kFold), dtype(),
                              {{"$columns", cat(columns())},
@@ -279,6 +280,12 @@ class LayerNormBackward : public gpu::GpuExecutable {
  private:
   int64_t columns() const { return call_.operands[1].view.shape.back(); }
   DType dtype() const { return call_.operands[1].dtype; }
+  // A packed view may start anywhere.
+  int64_t common_step() const {
+    int64_t step = 16;
+    for (const size_t i : {0, 1, 2, 5}) step = std::gcd(step, call_.operands[i].view.offset);
+    return step;
+  }
   static gpu::Range groups_of(int64_t groups, int lanes) {
     gpu::Range range;
     range.group[0] = size_t(lanes);
@@ -296,10 +303,10 @@ class LayerNormBackward : public gpu::GpuExecutable {
 }  // namespace
 
 // The widest access that divides the row, and few elements a lane: their sums need registers.
-NormPlan plan_norm(int64_t columns, DType dtype) {
+NormPlan plan_norm(int64_t columns, DType dtype, int64_t step) {
   const int64_t most = dtype == DType::f64 ? 4 : 16;  // elements of a lane
   for (int vector = 16 / size_of(dtype); vector >= 1; vector /= 2) {
-    if (columns % vector != 0) continue;
+    if (columns % vector != 0 || step % vector != 0) continue;
     const int64_t parts = columns / vector, vectors = (parts + kMostLanes - 1) / kMostLanes;
     if (vectors * vector > most) break;
     const int64_t lanes = (parts + vectors - 1) / vectors;

@@ -13,7 +13,8 @@ struct NormPlan {
   int vectors = 0;   // that a lane has of each row
   bool held = true;  // a row fits the registers of its team
 };
-NormPlan plan_norm(int64_t columns, DType dtype);
+// `step`: operands start at multiples of so many elements.
+NormPlan plan_norm(int64_t columns, DType dtype, int64_t step = 16);
 
 std::unique_ptr<gpu::GpuExecutable> make_layer_norm_backward(gpu::Session& session,
                                                              const KernelCall& call);

@@ -15,7 +15,6 @@ class Kernel : public gpu::Kernel {
 
   int64_t largest_group() const override;
   int64_t groups_at_once(int64_t) const override { return 1; }  // OpenCL does not tell
-  void allow_local_bytes(int64_t) override {}                   // kernels declare theirs
   void launch(Stream stream, const gpu::Range& range,
               const gpu::Arguments& arguments) const override;
 
