@@ -18,16 +18,16 @@ struct AttentionLoops {
                int64_t b_stride);
 
   // Forward, a column per query: s (keys, width) becomes exp(s - top), where top and sum (width)
-  // become those of the keys so far with these; y (rows, width) is scaled from the old top to the
-  // new one. A column whose top is -inf has seen nothing.
-  void (*fold_keys)(int64_t keys, int64_t width, T* s, T* top, T* sum, int64_t rows, T* y);
+  // become those of the keys so far with these; y (width, columns) is scaled from the old top to
+  // the new one. A column whose top is -inf has seen nothing.
+  void (*fold_keys)(int64_t keys, int64_t width, T* s, T* top, T* sum, int64_t columns, T* y);
 
   // Rows `stride` apart: s becomes its softmax, lse the logarithm of its sum of exponentials. A row
   // of -inf alone becomes 0, and lse 0.
   void (*soften_rows)(int64_t rows, int64_t n, int64_t stride, T* s, T* lse);
 
-  // y[i][j] *= by[j]
-  void (*scale_columns)(int64_t rows, int64_t width, T* y, const T* by);
+  // d[i][j] = y[i][j] · by[i]
+  void (*scale_rows)(int64_t rows, int64_t columns, T* d, const T* y, const T* by);
 
   // Backward, a row per query, `stride` apart. In: scores s and dp = g vᵀ. Out:
   // s = exp(s - lse) · kept and dp = exp(s - lse) · (dp · kept - along). `kept` is null where

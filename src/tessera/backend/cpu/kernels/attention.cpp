@@ -117,6 +117,12 @@ bool AttentionTools<T>::reads(const AttentionCall& call, int operand) const {
 }
 
 template <class T>
+bool AttentionTools<T>::reads_vectors(const AttentionCall& call, int operand) const {
+  const int64_t columns = call.call.operands[size_t(operand)].view.shape[3];
+  return reads(call, operand) && (gemm.reads_exactly || columns % gemm.lanes == 0);
+}
+
+template <class T>
 void AttentionTools<T>::copy_rows(const AttentionRun& run, int operand, const char* matrix,
                                   int64_t first, int64_t n, T* to) const {
   const int64_t row = run.call.stride(operand, 2), column = run.call.stride(operand, 3);

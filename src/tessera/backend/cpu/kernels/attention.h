@@ -73,6 +73,8 @@ struct AttentionTools {
 
   // Whether products can read rows of `matrix` where they lie.
   bool reads(const AttentionCall& call, int operand) const;
+  // The same for a right-hand factor, which is read by vectors.
+  bool reads_vectors(const AttentionCall& call, int operand) const;
   // n rows of the operand's last two axes from row `first` on, as copies.
   void copy_rows(const AttentionRun& run, int operand, const char* matrix, int64_t first, int64_t n,
                  T* to) const;

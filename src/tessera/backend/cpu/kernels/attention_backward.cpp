@@ -2,7 +2,7 @@
 //
 // A task is a head and every n-th block of its keys. With p = exp(q kᵀ - lse) recomputed a panel of
 // keys and a block of queries at a time, a column per key, and ds = p · (g vᵀ - Σ g y):
-//   dvᵀ += gᵀ p    dkᵀ += qᵀ ds    dq += ds k
+//   dv += pᵀ g    dk += dsᵀ q    dq += ds k
 // Which tasks there are follows from the shape alone, and where several add to the same output
 // their parts are summed in a fixed order afterwards.
 #include <functional>
@@ -37,8 +37,8 @@ class Backward {
     const int64_t blocks = (c_.keys + keys_ - 1) / keys_, heads = c_.batch * c_.heads;
     chunks_ = std::min(blocks, (kTasks + heads - 1) / heads);
     padded_depth_ = (c_.depth + tools.gemm.lanes - 1) / tools.gemm.lanes * tools.gemm.lanes;
-    reads_keys_ =
-        tools.reads(call, call.k) && (tools.gemm.reads_exactly || c_.depth == padded_depth_);
+    reads_keys_ = tools.reads_vectors(call, call.k);
+    reads_g_ = tools.reads_vectors(call, kG);
     for (int i = 0; i < 3; ++i) wanted_[i] = run_.at[size_t(c_.outputs + i)] != nullptr;
     plan_room();
   }
@@ -75,22 +75,26 @@ class Backward {
     int64_t keys;            // that can be seen
     Rows<T> g = {}, k = {};  // k: of the present block
     T* dq = nullptr;
+    T *dk = nullptr, *dv = nullptr;  // of the present block's keys
 
     T* at(int64_t offset) const { return reinterpret_cast<T*>(room + offset); }
   };
 
+  bool has_parts() const { return c_.heads_per_group() > 1; }
+
   void plan_room() {
     const int64_t size = sizeof(T), w = tools_.width(), t = c_.queries;
     queries_at_ = room_.add(t * c_.depth * size);
-    g_at_ = room_.add(tools_.reads(c_, kG) ? 0 : t * c_.values * size);
+    g_at_ = room_.add(reads_g_ ? 0 : t * c_.values * size);
     lse_at_ = room_.add(t * size);
     along_at_ = room_.add(t * size);
     dq_at_ = room_.add(tools_.plain || chunks_ > 1 ? 0 : t * c_.depth * size);
     k_panels_at_ = room_.add(keys_ * c_.depth * size);
     v_panels_at_ = room_.add(keys_ * c_.values * size);
     k_rows_at_ = room_.add(reads_keys_ ? 0 : keys_ * padded_depth_ * size);
-    dk_at_ = room_.add(keys_ * c_.depth * size);
-    dv_at_ = room_.add(keys_ * c_.values * size);
+    const bool direct = tools_.plain || has_parts();
+    dk_at_ = room_.add(direct ? 0 : keys_ * c_.depth * size);
+    dv_at_ = room_.add(direct ? 0 : keys_ * c_.values * size);
     p_at_ = room_.add(rows_ * stride_ * size);
     ds_at_ = room_.add(rows_ * stride_ * size);
     extra_at_ = room_.add(rows_ * stride_ * size);
@@ -118,11 +122,12 @@ class Backward {
     load_queries(work);
     for (int64_t key = chunk * keys_; key < c_.keys; key += chunks_ * keys_) {
       const int64_t n = std::clamp<int64_t>(work.keys - key, 0, keys_);
-      std::fill_n(work.at(dk_at_), keys_ * c_.depth, T(0));
-      std::fill_n(work.at(dv_at_), keys_ * c_.values, T(0));
+      const int64_t all = std::min(keys_, c_.keys - key);
+      work.dk = clear_keys(work, 1, key, all, c_.depth);
+      work.dv = clear_keys(work, 2, key, all, c_.values);
       if (n > 0) run_keys(work, key, n);
-      clear_beyond(work, n);
-      store_keys(work, key, std::min(keys_, c_.keys - key));
+      store_keys(work, 1, key, all, c_.depth);
+      store_keys(work, 2, key, all, c_.values);
     }
     store_queries(work);
   }
@@ -131,7 +136,13 @@ class Backward {
     const int64_t t = c_.queries;
     tools_.copy_rows(run_, c_.q, run_.matrix(c_.q, work.b, work.head), 0, t, work.at(queries_at_));
     tools_.loops.scale(t * c_.depth, work.at(queries_at_), T(c_.call.attrs.scalar));
-    work.g = tools_.rows_of(run_, kG, run_.matrix(kG, work.b, work.head), 0, t, work.at(g_at_));
+    const char* g = run_.matrix(kG, work.b, work.head);
+    if (reads_g_) {
+      work.g = tools_.rows_of(run_, kG, g, 0, t, nullptr);
+    } else {
+      tools_.copy_rows(run_, kG, g, 0, t, work.at(g_at_));
+      work.g = {work.at(g_at_), c_.values};
+    }
     const char* y = run_.matrix(kY, work.b, work.head);
     for (int64_t row = 0; row < t; row += rows_) {
       const int64_t n = std::min(rows_, t - row);
@@ -220,12 +231,12 @@ class Backward {
     tools_.loops.weigh_rows(count, w, stride_, p, ds, work.at(lse_at_) + first,
                             work.at(along_at_) + first, kept);
     if (wanted_[2]) {
-      tools_.multiply_transposed({c_.values, count, w, g, work.g.stride, p, stride_,
-                                  work.at(dv_at_) + panel * c_.values, w, true});
+      tools_.multiply_transposed({n, count, c_.values, p, stride_, g, work.g.stride,
+                                  work.dv + panel * c_.values, c_.values, true});
     }
     if (wanted_[1]) {
-      tools_.multiply_transposed({c_.depth, count, w, q, c_.depth, ds, stride_,
-                                  work.at(dk_at_) + panel * c_.depth, w, true});
+      tools_.multiply_transposed({n, count, c_.depth, ds, stride_, q, c_.depth,
+                                  work.dk + panel * c_.depth, c_.depth, true});
     }
   }
 
@@ -255,43 +266,27 @@ class Backward {
     return extra;
   }
 
-  // What the last panel holds beside its n keys is of no key.
-  void clear_beyond(const Work& work, int64_t n) const {
-    const int64_t w = tools_.width(), seen = n % w;
-    if (seen == 0) return;
-    auto clear = [&](T* panel, int64_t columns) {
-      for (int64_t i = 0; i < columns; ++i)
-        std::fill(panel + i * w + seen, panel + (i + 1) * w, T(0));
-    };
-    clear(work.at(dk_at_) + (n - seen) * c_.depth, c_.depth);
-    clear(work.at(dv_at_) + (n - seen) * c_.values, c_.values);
+  // Where rows of output 1 or 2, or of this head's part of it, start.
+  char* keys_at(const Work& work, int output, int64_t key, int64_t columns) const {
+    const int64_t first = ((work.b * c_.heads + work.head) * c_.keys + key) * columns;
+    if (has_parts()) return reinterpret_cast<char*>((output == 1 ? dk_parts_ : dv_parts_) + first);
+    return run_.at[size_t(c_.outputs + output)] + first * size_of(c_.dtype);
   }
 
-  // n rows of an output or of a part of it, the panels at `from` transposed.
-  void store_panels(const Work& work, const T* from, int64_t n, int64_t columns, char* to,
-                    bool part) const {
-    const int64_t w = tools_.width();
-    const bool direct = part || tools_.plain;
-    for (int64_t i = 0; i < n; i += w) {
-      T* rows = direct ? reinterpret_cast<T*>(to) + i * columns : work.at(copy_at_);
-      const int64_t count = std::min(w, n - i);
-      tools_.loops.transpose(columns, count, rows, columns, from + i * columns, w);
-      if (direct) continue;
-      tools_.store(to + i * columns * size_of(c_.dtype), rows, {1, count * columns, 0, 1, 0, 1});
-    }
+  // Where the gradient of n keys is summed up: the output or its part where that is of type T.
+  T* clear_keys(const Work& work, int output, int64_t key, int64_t n, int64_t columns) const {
+    if (!wanted_[output]) return nullptr;
+    const bool direct = tools_.plain || has_parts();
+    T* sums = direct ? reinterpret_cast<T*>(keys_at(work, output, key, columns))
+                     : work.at(output == 1 ? dk_at_ : dv_at_);
+    std::fill_n(sums, n * columns, T(0));
+    return sums;
   }
 
-  void store_keys(const Work& work, int64_t key, int64_t n) const {
-    const bool part = c_.heads_per_group() > 1;
-    const int64_t columns[] = {c_.depth, c_.values}, panels[] = {dk_at_, dv_at_};
-    T* const parts[] = {dk_parts_, dv_parts_};
-    for (int i = 0; i < 2; ++i) {
-      if (!wanted_[i + 1]) continue;
-      const int64_t first = ((work.b * c_.heads + work.head) * c_.keys + key) * columns[i];
-      char* to = part ? reinterpret_cast<char*>(parts[i] + first)
-                      : run_.at[size_t(c_.outputs + i + 1)] + first * size_of(c_.dtype);
-      store_panels(work, work.at(panels[i]), n, columns[i], to, part);
-    }
+  void store_keys(const Work& work, int output, int64_t key, int64_t n, int64_t columns) const {
+    if (!wanted_[output] || tools_.plain || has_parts()) return;
+    tools_.store(keys_at(work, output, key, columns), output == 1 ? work.dk : work.dv,
+                 {1, n * columns, 0, 1, 0, 1});
   }
 
   void store_queries(const Work& work) const {
@@ -308,7 +303,7 @@ class Backward {
   AttentionRun run_;
   AttentionMask<T> mask_;
   int64_t rows_, keys_, stride_, chunks_, padded_depth_;
-  bool reads_keys_;
+  bool reads_keys_, reads_g_;
   bool wanted_[3];
   T *dq_parts_ = nullptr, *dk_parts_ = nullptr, *dv_parts_ = nullptr;
   Room room_;

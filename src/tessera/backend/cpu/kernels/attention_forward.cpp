@@ -1,9 +1,9 @@
 // attention: q (B, H, T, D), k (B, G, S, D), v (B, G, S, E) -> y (B, H, T, E), lse (B, H, T).
 //
 // Scores are kept transposed, a column per query, a block of keys at a time: s = k qᵀ, whose
-// softmax over the keys so far is vertical, and which is the right-hand factor of yᵀ += vᵀ s as it
-// stands. A panel of queries goes over all keys that its last one sees. Queries of heads that share
-// keys are columns of the same panels.
+// softmax over the keys so far is vertical, and of whose transpose y += sᵀ v reads rows. A panel of
+// queries goes over all keys that its last one sees. Queries of heads that share keys are columns
+// of the same panels.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -33,7 +33,8 @@ class Forward {
     block_ = std::min(c_.keys, kBlockKeys);
     panels_ = (rows + w - 1) / w;
     keys_at_ = room_.add(tools.reads(call, call.k) ? 0 : c_.keys * c_.depth * size);
-    values_at_ = room_.add(tools.reads(call, call.v) ? 0 : c_.keys * c_.values * size);
+    reads_values_ = tools.reads_vectors(call, call.v);
+    values_at_ = room_.add(reads_values_ ? 0 : c_.keys * c_.values * size);
     queries_at_ = room_.add(c_.depth * w * size);
     result_at_ = room_.add(c_.values * w * size);
     scores_at_ = room_.add(block_ * w * size);
@@ -82,7 +83,9 @@ class Forward {
   void enter(Work& work, int64_t b, int64_t group) const {
     work = {work.room, b, group, run_.key_count(b)};
     work.k = tools_.rows_of(run_, c_.k, run_.matrix(c_.k, b, group), 0, 0, work.at(keys_at_));
-    work.v = tools_.rows_of(run_, c_.v, run_.matrix(c_.v, b, group), 0, 0, work.at(values_at_));
+    work.v = {work.at(values_at_), c_.values};
+    if (reads_values_)
+      work.v = tools_.rows_of(run_, c_.v, run_.matrix(c_.v, b, group), 0, 0, nullptr);
   }
 
   template <class F>
@@ -94,6 +97,11 @@ class Forward {
       f(Run{at - row, count, group * c_.heads_per_group() + head, query});
       at += count;
     }
+  }
+
+  // Queries of the panel that starts at `row`.
+  int64_t rows_in(int64_t row) const {
+    return std::min(width_, c_.heads_per_group() * c_.queries - row);
   }
 
   void run_panel(Work& work, int64_t row) const {
@@ -131,7 +139,7 @@ class Forward {
       tools_.copy_rows(run_, c_.k, run_.matrix(c_.k, work.b, work.group), first, n,
                        work.at(keys_at_) + first * c_.depth);
     }
-    if (!tools_.reads(c_, c_.v)) {
+    if (!reads_values_) {
       tools_.copy_rows(run_, c_.v, run_.matrix(c_.v, work.b, work.group), first, n,
                        work.at(values_at_) + first * c_.values);
     }
@@ -147,8 +155,8 @@ class Forward {
     restrict_scores(work, row, key, n);
     tools_.loops.fold_keys(n, w, s, top, top + w, key == 0 ? 0 : c_.values, y);
     if (mask_.drops()) drop(work, row, key, n);
-    tools_.multiply_transposed(
-        {c_.values, n, w, work.v.at + key * work.v.stride, work.v.stride, s, w, y, w, key > 0});
+    tools_.multiply_transposed({rows_in(row), n, c_.values, s, w, work.v.at + key * work.v.stride,
+                                work.v.stride, y, c_.values, key > 0});
   }
 
   void restrict_scores(const Work& work, int64_t row, int64_t key, int64_t n) const {
@@ -192,20 +200,15 @@ class Forward {
       top[j] = blind ? T(0) : top[j] + std::log(sum[j]);
       sum[j] = blind ? T(0) : 1 / sum[j];
     }
-    tools_.loops.scale_columns(c_.values, w, y, sum);
     // Rows of a group lie one behind the other in the outputs.
-    const int64_t all = c_.heads_per_group() * c_.queries, n = std::min(w, all - row);
+    const int64_t n = rows_in(row), all = c_.heads_per_group() * c_.queries;
     const int64_t first = (work.b * c_.groups + work.group) * all + row;
     char *to = run_.at[size_t(c_.outputs)], *lse = run_.at[size_t(c_.outputs + 1)];
     if (lse != nullptr) std::copy_n(top, n, reinterpret_cast<T*>(lse) + first);
     if (to == nullptr) return;
     to += first * c_.values * size;
-    if (tools_.plain) {
-      tools_.loops.transpose(c_.values, n, reinterpret_cast<T*>(to), c_.values, y, w);
-    } else {
-      tools_.loops.transpose(c_.values, n, work.at(rows_at_), c_.values, y, w);
-      tools_.store(to, work.at(rows_at_), {1, n * c_.values, 0, 1, 0, 1});
-    }
+    tools_.loops.scale_rows(n, c_.values, tools_.plain ? reinterpret_cast<T*>(to) : y, y, sum);
+    if (!tools_.plain) tools_.store(to, y, {1, n * c_.values, 0, 1, 0, 1});
   }
 
   const AttentionCall& c_;
@@ -213,6 +216,7 @@ class Forward {
   AttentionRun run_;
   AttentionMask<T> mask_;
   int64_t width_;  // of a panel
+  bool reads_values_;
   int64_t block_, panels_;
   Room room_;
   int64_t keys_at_, values_at_, queries_at_, result_at_, scores_at_, columns_at_, extra_at_,

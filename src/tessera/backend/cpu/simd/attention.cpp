@@ -14,6 +14,44 @@ namespace {
 //
 #include "tessera/backend/cpu/simd/math.h"
 
+// Bytes of a register. Widths are whole registers (gemm.h): a loop over one has a fixed count,
+// which costs no more than its instructions.
+#if defined(__AVX512F__)
+constexpr int64_t kRegister = 64;
+#elif defined(__AVX2__)
+constexpr int64_t kRegister = 32;
+#else
+constexpr int64_t kRegister = 16;
+#endif
+template <class T>
+constexpr int64_t kLanes = kRegister / int64_t(sizeof(T));
+template <class T>
+struct Register {
+  typedef T V __attribute__((vector_size(kRegister)));
+};
+template <class T>
+using V = typename Register<T>::V;
+
+template <class T>
+TESSERA_INLINE V<T> load(const T* p) {
+  V<T> v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+TESSERA_INLINE void store(T* p, V<T> v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+// e^x of a weight before it is scaled: x is not above 0 but for rounding. What lies below the
+// normal range is 0.
+TESSERA_INLINE float exp_weight(float x) {
+  int32_t n;
+  const float p = exp_near_zero(reduce_ln2(x < -104.f ? -104.f : x, n));
+  return p * float_of(uint32_t(n < -127 ? 0 : n + 127) << 23);
+}
+TESSERA_INLINE double exp_weight(double x) { return exp(x); }
+
 typedef float F8 __attribute__((vector_size(32)));
 
 TESSERA_INLINE F8 load8(const float* p) {
@@ -118,39 +156,40 @@ TESSERA_INLINE T greater(T a, T b) {
 
 template <class T>
 void fold_keys(int64_t keys, int64_t width, T* __restrict s, T* __restrict top, T* __restrict sum,
-               int64_t rows, T* __restrict y) {
-  T most[kMaxAttentionWidth], shrink[kMaxAttentionWidth];
-  for (int64_t j = 0; j < width; ++j) most[j] = top[j];
-  int64_t k = 0;
-  for (; k + 4 <= keys; k += 4) {
-    const T *a = s + k * width, *b = a + width, *c = b + width, *d = c + width;
-    for (int64_t j = 0; j < width; ++j) {
-      most[j] = greater(most[j], greater(greater(a[j], b[j]), greater(c[j], d[j])));
+               int64_t columns, T* __restrict y) {
+  T base[kMaxAttentionWidth], shrink[kMaxAttentionWidth];
+  for (int64_t j = 0; j < width; j += kLanes<T>) {
+    V<T> a = load(top + j), b = a;
+    int64_t k = 0;
+    for (; k + 2 <= keys; k += 2) {
+      a = greater(a, load(s + k * width + j));
+      b = greater(b, load(s + (k + 1) * width + j));
     }
-  }
-  for (; k < keys; ++k) {
-    for (int64_t j = 0; j < width; ++j) most[j] = greater(most[j], s[k * width + j]);
+    if (k < keys) a = greater(a, load(s + k * width + j));
+    store(base + j, greater(a, b));
   }
   bool moved = false;
-  for (int64_t j = 0; j < width; ++j) moved |= most[j] != top[j];
+  for (int64_t j = 0; j < width; ++j) moved |= base[j] != top[j];
   for (int64_t j = 0; j < width; ++j) {
+    const T most = base[j];
     // -inf less -inf has no value; any other shift gives exp(-inf) = 0.
-    const T base = most[j] == lowest<T>() ? T(0) : most[j];
-    shrink[j] = exp(top[j] - base);
-    top[j] = most[j];
-    most[j] = base;
+    base[j] = most == lowest<T>() ? T(0) : most;
+    shrink[j] = exp_weight(top[j] - base[j]);
+    top[j] = most;
     sum[j] *= shrink[j];
   }
-  for (k = 0; k < keys; ++k) {
-    T* __restrict row = s + k * width;
-    for (int64_t j = 0; j < width; ++j) {
-      row[j] = exp(row[j] - most[j]);
-      sum[j] += row[j];
+  for (int64_t j = 0; j < width; j += kLanes<T>) {
+    V<T> total = load(sum + j);
+    for (int64_t k = 0; k < keys; ++k) {
+      T* row = s + k * width + j;
+      for (int64_t i = 0; i < kLanes<T>; ++i) row[i] = exp_weight(row[i] - base[j + i]);
+      total += load(row);
     }
+    store(sum + j, total);
   }
   if (!moved) return;
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < width; ++j) y[i * width + j] *= shrink[j];
+  for (int64_t j = 0; j < width; ++j) {
+    for (int64_t i = 0; i < columns; ++i) y[j * columns + i] *= shrink[j];
   }
 }
 
@@ -194,9 +233,10 @@ void soften_rows(int64_t rows, int64_t n, int64_t stride, T* s, T* lse) {
 }
 
 template <class T>
-void scale_columns(int64_t rows, int64_t width, T* __restrict y, const T* __restrict by) {
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < width; ++j) y[i * width + j] *= by[j];
+void scale_rows(int64_t rows, int64_t columns, T* d, const T* y, const T* by) {
+  for (int64_t i = 0; i < rows; ++i, d += columns, y += columns) {
+    const T factor = by[i];
+    for (int64_t j = 0; j < columns; ++j) d[j] = y[j] * factor;
   }
 }
 
@@ -207,13 +247,13 @@ void weigh_rows(int64_t rows, int64_t width, int64_t stride, T* __restrict s, T*
     const T shift = lse[i], less = along[i];
     if (kept == nullptr) {
       for (int64_t j = 0; j < width; ++j) {
-        const T p = exp(s[j] - shift);
+        const T p = exp_weight(s[j] - shift);
         s[j] = p;
         dp[j] = p * (dp[j] - less);
       }
     } else {
       for (int64_t j = 0; j < width; ++j) {
-        const T p = exp(s[j] - shift), factor = kept[i * stride + j];
+        const T p = exp_weight(s[j] - shift), factor = kept[i * stride + j];
         s[j] = p * factor;
         dp[j] = p * (dp[j] * factor - less);
       }
@@ -253,8 +293,8 @@ void keep(int64_t n, T* __restrict factor, const float* __restrict draw, float m
 
 template <class T>
 constexpr AttentionLoops<T> make_loops() {
-  return {transpose<T>, dots<T>,     fold_keys<T>, soften_rows<T>, scale_columns<T>, weigh_rows<T>,
-          scale<T>,     multiply<T>, add<T>,       add_mask<T>,    hide<T>,          keep<T>};
+  return {transpose<T>, dots<T>,     fold_keys<T>, soften_rows<T>, scale_rows<T>, weigh_rows<T>,
+          scale<T>,     multiply<T>, add<T>,       add_mask<T>,    hide<T>,       keep<T>};
 }
 
 }  // namespace
