@@ -54,15 +54,18 @@ TESSERA_INLINE float exp_tail(float r) {
 TESSERA_INLINE float expm1_near_zero(float r) { return fused(r * r, exp_tail(r), r); }
 TESSERA_INLINE float exp_near_zero(float r) { return fused(fused(exp_tail(r), r, 1), r, 1); }
 
-// e^x · 2^shift, for a shift of -1 or 0.
-TESSERA_INLINE float exp_shifted(float x, int32_t shift) {
-  float y = x > 92.f ? 92.f : x;
-  y = y < -104.f ? -104.f : y;
+// e^x · 2^shift, for a shift of -1 or 0. REQUIRES x in [-104, 92] or NaN.
+TESSERA_INLINE float exp_within(float x, int32_t shift) {
   int32_t n;
-  const float p = exp_near_zero(reduce_ln2(y, n));
+  const float p = exp_near_zero(reduce_ln2(x, n));
   // In two steps, so that results beyond the normal range overflow or become subnormal correctly.
   const int32_t biased = n + (2 * 127 + shift), half = biased >> 1;
   return p * float_of(uint32_t(half) << 23) * float_of(uint32_t(biased - half) << 23);
+}
+
+TESSERA_INLINE float exp_shifted(float x, int32_t shift) {
+  const float y = x > 92.f ? 92.f : x;
+  return exp_within(y < -104.f ? -104.f : y, shift);
 }
 
 TESSERA_INLINE float exp(float x) { return exp_shifted(x, 0); }
@@ -287,24 +290,34 @@ template <class T>
 inline constexpr T kGeluCube = T(1.5957691216057308 * 0.044715);
 inline constexpr int kGeluEnd = 10000;
 
+// Floats of one sign are ordered as their bits: a minimum of integers is one instruction, where a
+// comparison of floats with a constant makes compilers go through all that follows twice. What they
+// make of NaN is not used.
+TESSERA_INLINE uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+TESSERA_INLINE float gelu_within(float x) {  // at least -kGeluEnd
+  return float_of(lesser(bits_of(x), bits_of(-float(kGeluEnd))));
+}
+TESSERA_INLINE float exp_of_minus_magnitude(float x) {
+  return exp_within(float_of(lesser(bits_of(x) & 0x7fffffffu, bits_of(104.f)) | 0x80000000u), 0);
+}
+TESSERA_INLINE double gelu_within(double x) { return x < -kGeluEnd ? -kGeluEnd : x; }
+TESSERA_INLINE double exp_of_minus_magnitude(double x) { return exp(-__builtin_fabs(x)); }
+
 template <class T>
 TESSERA_INLINE T t_gelu_tanh(T a) {
-  const T x = a < T(-kGeluEnd) ? T(-kGeluEnd) : a;
+  const T x = gelu_within(a);
   const T w = x * fused(x * x, kGeluCube<T>, kGeluSlope<T>);
-  const T small = exp(-t_abs(w)), share = 1 / (1 + small);
+  const T small = exp_of_minus_magnitude(w), share = 1 / (1 + small);
   return a != a ? a : x * (w < 0 ? small * share : share);
 }
 
 template <class T>
 TESSERA_INLINE T t_gelu_tanh_slope(T a) {
-  const T above = a < T(-kGeluEnd) ? T(-kGeluEnd) : a,
-          x = above > T(kGeluEnd) ? T(kGeluEnd) : above;
-  const T square = x * x;
+  const T x = -gelu_within(-gelu_within(a)), square = x * x;
   const T w = x * fused(square, kGeluCube<T>, kGeluSlope<T>);
-  const T small = exp(-t_abs(w)), share = 1 / (1 + small), other = small * share;
-  const T rise = fused(square, 3 * kGeluCube<T>, kGeluSlope<T>);  // of w
-  const T slope = (w < 0 ? other : share) * fused(x * (w < 0 ? share : other), rise, T(1));
-  return a != a ? a : slope;
+  const T small = exp_of_minus_magnitude(w), share = 1 / (1 + small), other = small * share;
+  const T rise = x * fused(square, 3 * kGeluCube<T>, kGeluSlope<T>);  // of w, times x
+  return a != a ? a : fused(rise, other * share, w < 0 ? other : share);
 }
 
 template <class T>
