@@ -18,9 +18,8 @@ namespace tessera::cuda {
 namespace {
 
 // Numbers of half types: exponentials by the card's own powers of two (an error of 2⁻²², far below
-// what such a number can tell), and conversions of two at a time. A shift is in powers of two, too.
+// what such a number can tell), and conversions of two at a time.
 constexpr std::string_view kHalves = R"(
-#define SCALE 1.44269504088896341f
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 DEVICE f32 power_of_two(f32 x) {
   f32 y;
@@ -40,14 +39,11 @@ DEVICE void round_pair(u16* to, f32 low, f32 high) {
   to[1] = STORE(high);
 }
 #endif
-#define EXP(x, shift) power_of_two(fmaf(x, SCALE, -(shift)))
-#define BELOW(x, shift) (fmaf(-(x), SCALE, shift) * 0.693147180559945309f)
+#define EXP(x, shift) power_of_two(((x) - (shift)) * 1.44269504088896341f)
 )";
 
 constexpr std::string_view kWhole = R"(
-#define SCALE 1
 #define EXP(x, shift) exp((x) - (shift))
-#define BELOW(x, shift) ((shift) - (x))
 )";
 
 constexpr std::string_view kText = R"(
@@ -59,7 +55,7 @@ constexpr std::string_view kText = R"(
 struct alignas(16) Part { $S v[VECTOR]; };
 
 // What a row is shifted by. A row of -inf, or with an inf, is shifted by nothing.
-DEVICE $T shift_of($T greatest) { return fabs(greatest) < INFINITY ? greatest * SCALE : 0; }
+DEVICE $T shift_of($T greatest) { return fabs(greatest) < INFINITY ? greatest : 0; }
 
 DEVICE void take($T x, $T& greatest, $T& total) {
   const $T before = greatest;
@@ -149,7 +145,7 @@ tessera_cross_entropy(const $S* x, const $I* targets, const $T* g, $T* loss, $S*
   if (LANE == 0) {
     if (!is_class) *error = 1;
     const $T chosen = is_class ? LOAD(x[target]) : ($T)0;
-    if (loss != nullptr) loss[row] = log(total) + BELOW(chosen, shift);
+    if (loss != nullptr) loss[row] = log(total) + (shift - chosen);
   }
   if (dx == nullptr) return;
 
