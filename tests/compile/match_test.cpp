@@ -44,5 +44,78 @@ TEST(Match, LeavesOtherThingsAlone) {
   EXPECT_FALSE(computes(match(function({s}, {turned}), full_target()), Op::softmax));
 }
 
+const std::vector<std::string> kLinear = {"matmul", "linear", "linear_slope"};
+
+// x (2, 8, 16) times w (16, 24) plus a bias.
+struct Sum {
+  Value x = leaf({2, 8, 16}), w = leaf({16, 24}), bias = leaf({24});
+  Value product = matmul(x, broadcast_to(w, {2, 16, 24}));
+  Value sum = product + broadcast_to(bias, {2, 8, 24});
+
+  GraphFunction matched(std::vector<Value> outputs) const {
+    return match(function({x, w, bias}, std::move(outputs)), target_with(kLinear));
+  }
+};
+
+TEST(MatchLinear, TakesBiasAndActivationAlong) {
+  const Sum s;
+  const GraphFunction f = s.matched({apply(Op::gelu_tanh, s.sum), s.sum});
+  ASSERT_EQ(f.outputs[0].node->op, Op::reshape);
+  const Value y = f.outputs[0].node->inputs()[0], sum = f.outputs[1].node->inputs()[0];
+  EXPECT_EQ(y.node->op, Op::linear);
+  EXPECT_EQ(y.node, sum.node);
+  EXPECT_EQ(y.out, 0);
+  EXPECT_EQ(sum.out, 1);
+  EXPECT_EQ(y.shape(), (Shape{16, 24}));
+  EXPECT_FALSE(computes(f, Op::matmul));
+  EXPECT_FALSE(computes(match(function({s.x, s.w, s.bias}, {s.sum}), full_target()), Op::linear));
+}
+
+TEST(MatchLinear, LeavesWhatElseNeedsTheProduct) {
+  const Sum s;
+  EXPECT_FALSE(computes(s.matched({apply(Op::gelu_tanh, s.sum), s.product}), Op::linear));
+  // A bias alone pays where no elementwise kernel takes it along.
+  EXPECT_TRUE(computes(s.matched({s.sum}), Op::linear));
+  EXPECT_FALSE(computes(s.matched({s.sum * s.sum}), Op::linear));
+}
+
+TEST(MatchLinear, MultipliesByTheSlopeAndSumsColumns) {
+  const Sum s;
+  const Value g = leaf({2, 8, 40}), v = leaf({40, 24});
+  const Value slope = apply(Op::gelu_tanh_slope, leaf({2, 8, 24}));
+  const Value dx = matmul(g, broadcast_to(v, {2, 40, 24})) * slope;
+  const GraphFunction f = s.matched({dx, reduce(Op::sum, dx, {0, 1})});
+  const Value y = f.outputs[0].node->inputs()[0], sums = f.outputs[1].node->inputs()[0];
+  EXPECT_EQ(y.node->op, Op::linear_slope);
+  EXPECT_EQ(y.node, sums.node);
+  EXPECT_EQ(sums.out, 1);
+  // Sums of anything but columns stay.
+  EXPECT_TRUE(computes(s.matched({reduce(Op::sum, dx, {0})}), Op::sum));
+}
+
+TEST(MatchLinear, MakesOneProductOfABatchWithOneMatrix) {
+  const Sum s;
+  const GraphFunction f = s.matched({s.product});
+  ASSERT_EQ(f.outputs[0].node->op, Op::reshape);
+  EXPECT_EQ(f.outputs[0].node->inputs()[0], matmul(reshape(s.x, {16, 16}), s.w));
+  // Turned for a gradient, and the gradient of the matrix itself.
+  const Value g = leaf({2, 8, 24});
+  const Value dx = matmul(g, swap_last(broadcast_to(s.w, {2, 16, 24})));
+  EXPECT_EQ(s.matched({dx}).outputs[0].node->inputs()[0],
+            matmul(reshape(g, {16, 24}), swap_last(s.w)));
+  const Value dw = reduce(Op::sum, matmul(swap_last(s.x), g), {0});
+  EXPECT_EQ(s.matched({dw}).outputs[0].node->inputs()[0],
+            matmul(swap_last(reshape(s.x, {16, 16})), reshape(g, {16, 24})));
+}
+
+TEST(MatchLinear, LeavesBatchesOfDifferentMatrices) {
+  const Sum s;
+  // One matrix in memory, another for each of the batch.
+  const Value many = reshape(leaf({32, 24}), {2, 16, 24}), product = matmul(s.x, many);
+  EXPECT_EQ(s.matched({product}).outputs[0], product);
+  const Value dw = reduce(Op::sum, matmul(s.x, many), {1});
+  EXPECT_EQ(s.matched({dw}).outputs[0], dw);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -19,6 +19,7 @@ TEST(SizeClass, RoundsUpByAtMostAnEighth) {
     const int64_t size = size_class(bytes);
     EXPECT_GE(size, bytes);
     EXPECT_LE(size, bytes + bytes / 8 + 64);
+    EXPECT_LT(size, bytes + (int64_t(64) << 20));
     EXPECT_EQ(size % 64, 0);
     EXPECT_EQ(size_class(size), size);
   }

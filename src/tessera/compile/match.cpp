@@ -117,7 +117,7 @@ class LinearMatcher {
       return matrix ? std::optional(graph::swap_last(*matrix)) : std::nullopt;
     }
     const Value matrix = through_moves(b);
-    if (rank < 3 || matrix.shape().rank() != 2) return {};
+    if (rank < 3 || matrix.shape() != Shape{b.shape()[rank - 2], b.shape()[rank - 1]}) return {};
     if (b != graph::broadcast_to(matrix, b.shape())) return {};
     return matrix;
   }

@@ -11,6 +11,7 @@ namespace tessera {
 namespace {
 
 constexpr int64_t kSmallest = 64;
+constexpr int64_t kLargestStep = int64_t(64) << 20;  // an eighth of a card's memory is too much
 constexpr int64_t kLargest = int64_t(1) << 60;  // beyond, rounding up could overflow
 
 using MemoryList = std::vector<std::shared_ptr<Memory>>;
@@ -76,7 +77,7 @@ int64_t size_class(int64_t bytes) {
   if (bytes > kLargest) return bytes;
   const int64_t padded = std::max(kSmallest, (bytes + kSmallest - 1) / kSmallest * kSmallest);
   if (padded <= 8 * kSmallest) return padded;
-  const int64_t step = int64_t(std::bit_floor(uint64_t(padded))) / 8;
+  const int64_t step = std::min(int64_t(std::bit_floor(uint64_t(padded))) / 8, kLargestStep);
   return (padded + step - 1) / step * step;
 }
 

@@ -39,7 +39,8 @@ class CachingAllocator {
 // itself, and refused.
 void release_cached_memory();
 
-// The size class of a request: multiples of 64 up to 512, then eighths of powers of two.
+// The size class of a request: multiples of 64 up to 512, then eighths of powers of two, then
+// multiples of 64 MiB.
 int64_t size_class(int64_t bytes);
 
 }  // namespace tessera
