@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kSmallest = 64;
 constexpr int64_t kLargestStep = int64_t(64) << 20;  // an eighth of a card's memory is too much
-constexpr int64_t kLargest = int64_t(1) << 60;  // beyond, rounding up could overflow
+constexpr int64_t kLargest = int64_t(1) << 60;       // beyond, rounding up could overflow
 
 using MemoryList = std::vector<std::shared_ptr<Memory>>;
 

@@ -78,6 +78,8 @@ Mem Session::allocate(int64_t bytes) {
   if (status == kSuccess) {
     status = api().enqueue_fill_buffer(queue({}), mem.get(), &kPattern, sizeof kPattern, 0,
                                        size_t(filled), 0, nullptr, nullptr);
+    // Another stream may write first.
+    if (status == kSuccess) status = api().finish(queue({}));
   }
   if (is_out_of_memory(status)) {
     const int64_t free = std::max<int64_t>(0, info_.memory_bytes - allocated_);
