@@ -44,9 +44,8 @@ struct KernelCall {
 //                        attrs.scalar = epsilon; statistics in the compute type; contiguous
 //   layer_norm_backward  g (R…, C), x, gamma (C), mean (R…, 1), rstd (R…, 1)
 //                        -> dx (R…, C), dgamma (C), dbeta (C); contiguous
-//   linear               a (M, K), b (K, N), bias (N) -> y (M, N), sum (M, N); y = sum = a b +
-//   bias, or
-//                        gelu_tanh of it where attrs.axis is 1; any strides
+//   linear               a (M, K), b (K, N), bias (N) -> y (M, N), sum (M, N); sum = a b + bias,
+//                        y the same, or gelu_tanh of it where attrs.axis is 1; any strides
 //   linear_slope         a (M, K), b (K, N), x (M, N) -> y (M, N), sums (N); y = a b gelu_tanh'(x),
 //                        sums are those of its columns; any strides
 //   cross_entropy        x (R…, C), targets (R…, 1) of integers, g (R…, 1) -> loss (R…, 1),
