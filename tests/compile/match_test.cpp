@@ -117,5 +117,23 @@ TEST(MatchLinear, LeavesBatchesOfDifferentMatrices) {
   EXPECT_EQ(s.matched({dw}).outputs[0], dw);
 }
 
+TEST(MatchLinear, LeavesOtherShapesAlone) {
+  const Sum s;
+  // A sum without axes, of a product of one element and a vector of one.
+  const Value one = matmul(leaf({1, 4}), leaf({4, 1})), single = leaf({1});
+  const Value total = reshape(one, {}) + reshape(single, {});
+  EXPECT_EQ(s.matched({total}).outputs[0], total);
+  const Value scaled = reshape(one, {}) * apply(Op::gelu_tanh_slope, reshape(single, {}));
+  EXPECT_EQ(s.matched({scaled}).outputs[0], scaled);
+  // Columns that are no longer the product's.
+  const Value slope = apply(Op::gelu_tanh_slope, leaf({8, 24}));
+  const Value dx = matmul(leaf({8, 40}), leaf({40, 24})) * slope;
+  EXPECT_TRUE(computes(s.matched({reduce(Op::sum, reshape(dx, {8, 4, 6}), {0, 1})}), Op::sum));
+  // The activation of a sum that was repeated.
+  const Value sum = reshape(matmul(leaf({1, 16}), s.w) + reshape(s.bias, {1, 24}), {1, 24});
+  const Value wide = apply(Op::gelu_tanh, expand(sum, {8, 24}));
+  EXPECT_EQ(s.matched({wide, apply(Op::gelu_tanh, sum)}).outputs[0].shape(), (Shape{8, 24}));
+}
+
 }  // namespace
 }  // namespace tessera

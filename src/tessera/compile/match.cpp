@@ -19,6 +19,11 @@ Value through_moves(Value v) {
   return v;
 }
 
+Value through_reshapes(Value v) {
+  while (v.node->op == Op::reshape) v = v.node->inputs()[0];
+  return v;
+}
+
 // A fold of `x` along its last axis alone, broadcast back to x's shape.
 bool is_row_fold(const Value& v, Op op, const Value& x) {
   const Value fold = through_moves(v);
@@ -96,12 +101,13 @@ class LinearMatcher {
 
   // Of a product of matrices that nothing else reads, whatever axes its rows were given.
   std::optional<Factors> factors(Value original, Value product) const {
+    if (product.shape().rank() == 0) return {};
     for (; original.node->op == Op::reshape; original = original.node->inputs()[0]) {
       if (!is_read_once(original)) return {};
     }
     if (original.node->op != Op::matmul || !is_read_once(original)) return {};
     const int64_t columns = product.shape().back();
-    while (product.node->op == Op::reshape) product = product.node->inputs()[0];
+    product = through_reshapes(product);
     const bool fits = product.node->op == Op::matmul && product.shape().rank() == 2 &&
                       product.shape().back() == columns && numel(product.shape()) > 0 &&
                       product.dtype() != DType::f64 && is_float(product.dtype());
@@ -170,9 +176,10 @@ class LinearMatcher {
   }
 
   Inputs match_sum(const Node& node, const Inputs& in) const {
+    const Shape& shape = node.types[0].shape;
+    if (shape.rank() == 0) return {};
     for (const size_t k : {size_t{0}, size_t{1}}) {
       const Value bias = through_moves(in[1 - k]);
-      const Shape& shape = node.types[0].shape;
       if (bias.shape() != Shape{shape.back()}) continue;
       if (in[1 - k] != graph::broadcast_to(bias, shape)) continue;
       const auto product = factors(node.inputs()[k], in[k]);
@@ -188,7 +195,7 @@ class LinearMatcher {
   }
 
   static Inputs match_activation(const Value& x) {
-    const Value sum = through_moves(x);
+    const Value sum = through_reshapes(x);
     if (sum.node->op != Op::linear || sum.out != 1) return {};
     return {graph::reshape({sum.node, 0}, x.shape())};
   }
@@ -208,9 +215,10 @@ class LinearMatcher {
   }
 
   static Inputs match_column_sums(const Node& node, const Value& x) {
-    const Value y = x.node->op == Op::reshape ? x.node->inputs()[0] : x;
+    const Value y = through_reshapes(x);
     if (y.node->op != Op::linear_slope || y.out != 0) return {};
     const int leading = x.shape().rank() - 1;
+    if (leading < 0 || x.shape().back() != y.shape().back()) return {};
     Dims axes;
     for (int i = 0; i < leading; ++i) axes.push_back(i);
     if (node.attrs.a != axes) return {};
