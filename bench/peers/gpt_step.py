@@ -1,13 +1,17 @@
 """A training step of the character GPT of src/tessera/bench/char_gpt.h in PyTorch: eager and compiled.
 
-    taskset -c 0,1 python3 bench/peers/gpt_step.py [--threads 2] [--steps 10]
+    taskset -c 0,1 python3 bench/peers/gpt_step.py [--threads 2] [--steps 10] [--beside PATH [--rounds 8]]
 
 Same model, batch and optimiser as `bench_gpt_step`: 6 layers, 6 heads, width 384, context 256, 65 characters,
 biases, tied head, tanh GELU, B = 8, f32, AdamW. Prints tokens per second, median over steps, for eager and
-torch.compile, each with AdamW's implementations (for-loop, foreach, fused): the best counts.
+torch.compile, each with AdamW's implementations (for-loop, foreach, fused): the best counts. With --beside, the program
+bench_gpt_step at PATH takes turns with eager and compiled steps (fused AdamW), round by round, and the medians of all
+rounds are compared: a machine whose speed changes from minute to minute is the same machine for all of them.
 """
 import argparse
+import re
 import statistics
+import subprocess
 import time
 
 import torch
@@ -50,7 +54,8 @@ class CharGpt(nn.Module):
         return F.cross_entropy(logits.view(-1, VOCABULARY), targets.view(-1))
 
 
-def tokens_per_second(compiled, adamw, steps):
+def make_step(compiled, adamw):
+    """A step of training, after its first three."""
     torch.manual_seed(1)
     model = CharGpt()
     forward = torch.compile(model) if compiled else model
@@ -66,6 +71,10 @@ def tokens_per_second(compiled, adamw, steps):
 
     for _ in range(3):
         step()
+    return step
+
+
+def rate_of(step, steps):
     times = []
     for _ in range(steps):
         begin = time.perf_counter()
@@ -75,13 +84,35 @@ def tokens_per_second(compiled, adamw, steps):
     return BATCH * CONTEXT / statistics.median(times)
 
 
+def tokens_per_second(compiled, adamw, steps):
+    return rate_of(make_step(compiled, adamw), steps)
+
+
+def take_turns(program, rounds, steps):
+    peers = {"eager": make_step(False, {"fused": True}), "compiled": make_step(True, {"fused": True})}
+    rates = {"Tessera": [], **{name: [] for name in peers}}
+    for _ in range(rounds):
+        printed = subprocess.run([program, str(steps)], capture_output=True, text=True, check=True).stdout
+        rates["Tessera"].append(float(re.search(r"(\d+) tokens/s", printed)[1]))
+        for name, step in peers.items():
+            rates[name].append(rate_of(step, steps))
+    for name, values in rates.items():
+        print(f"{name:9s} {' '.join(f'{value:5.0f}' for value in values)}  median {statistics.median(values):.0f} tokens/s")
+    best = max(statistics.median(rates[name]) for name in peers)
+    print(f"Tessera / the best of PyTorch: {statistics.median(rates['Tessera']) / best:.3f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--beside", help="the path of bench_gpt_step")
+    parser.add_argument("--rounds", type=int, default=8)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     print(f"PyTorch {torch.__version__}, {arguments.threads} threads")
+    if arguments.beside:
+        return take_turns(arguments.beside, arguments.rounds, arguments.steps)
     for compiled in (False, True):
         best = 0
         for adamw in ({"foreach": False}, {"foreach": True}, {"fused": True}):

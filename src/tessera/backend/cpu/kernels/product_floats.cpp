@@ -306,18 +306,40 @@ class FloatProduct {
   void multiply(const Left<T>& left, int64_t rows, GemmTile<T> tile) const {
     const int64_t height = tile_height(rows), vectors = divide_up(tile.width, loops_.lanes);
     const auto& kernels = left.by_rows ? loops_.by_rows : loops_.by_columns;
-    tile.a = left.at;
     tile.a_step = left.step;
     // Several tiles take turns in fetching ahead: one alone could ask for more than is under way.
     const bool turns = height < rows;
-    if (tile.ahead != nullptr) tile.ahead_vectors = turns ? 1 : vectors;
-    for (int64_t i = 0, t = 0; i < rows; i += height, ++t) {
-      kernels[std::min(height, rows - i) - 1][vectors - 1](tile);
-      tile.a += left.tile_step;
-      tile.c += height * tile.c_step;
-      if (tile.ahead_vectors > 0) tile.ahead += tile.ahead_run > 0 ? tile.ahead_run : loops_.lanes;
-      if (t + 1 == vectors) tile.ahead_vectors = 0;
+    // Along k in parts whose rows of b stay in the first-level cache from one tile to the next.
+    const int64_t depth = turns ? near_depth(tile.k) : tile.k;
+    const T *b = tile.b, *ahead = tile.ahead;
+    T* c = tile.c;
+    for (int64_t k0 = 0, k = tile.k; k0 < k; k0 += depth) {
+      tile.k = std::min(depth, k - k0);
+      tile.a = left.at + k0 * (left.by_rows ? 1 : left.step);
+      tile.b = b + k0 * tile.b_step;
+      tile.c = c;
+      if (ahead != nullptr) {
+        tile.ahead = ahead + k0 * tile.ahead_step;
+        tile.ahead_vectors = turns ? 1 : vectors;
+      }
+      for (int64_t i = 0, t = 0; i < rows; i += height, ++t) {
+        kernels[std::min(height, rows - i) - 1][vectors - 1](tile);
+        tile.a += left.tile_step;
+        tile.c += height * tile.c_step;
+        if (tile.ahead_vectors > 0) {
+          tile.ahead += tile.ahead_run > 0 ? tile.ahead_run : loops_.lanes;
+        }
+        if (t + 1 == vectors) tile.ahead_vectors = 0;
+      }
+      tile.add = true;
     }
+  }
+
+  // A panel of b this deep takes half of the first-level cache; a and c pass through the rest.
+  int64_t near_depth(int64_t k) const {
+    const int64_t row = int64_t(sizeof(T)) * loops_.columns;
+    const int64_t most = std::max<int64_t>(1, cache_sizes().first / 2 / row);
+    return divide_up(k, divide_up(k, most));
   }
 
   // Rows [row, row + rows) of a, k in [k0, k0 + depth), packed into `to` unless they can be read

@@ -125,15 +125,12 @@ template <class T, int R, int W, bool kByRows>
 void gemm_kernel(const GemmTile<T>& t) {
   constexpr int64_t kLast = (W - 1) * kLanes<T>;
   const Part<T> part(t.width - kLast);
-  for (int i = 0; i < R; ++i) {
-    for (int w = 0; w < W; ++w) __builtin_prefetch(t.c + i * t.c_step + w * kLanes<T>, 1);
-  }
   V<T> acc[R][W] = {};
   Left<T, R, kByRows> a(t.a, t.a_step);
   const T* b = t.b;
   const T* ahead = t.ahead_vectors > 0 ? t.ahead : b;  // no arithmetic on a null pointer
   const int64_t ahead_step = t.ahead_vectors > 0 ? t.ahead_step : 0;
-  for (int64_t p = 0; p < t.k; ++p, a.advance(), b += t.b_step) {
+  const auto step = [&]() __attribute__((always_inline)) {
     V<T> row[W];
     for (int64_t w = 0; w < t.ahead_vectors; ++w) __builtin_prefetch(ahead + w * kLanes<T>);
     ahead += ahead_step;
@@ -146,7 +143,17 @@ void gemm_kernel(const GemmTile<T>& t) {
 #pragma GCC unroll 8
       for (int w = 0; w < W; ++w) acc[i][w] += factor * row[w];
     }
+    a.advance();
+    b += t.b_step;
+  };
+  // Rows of c are asked for one after the other: all at once they would keep b waiting.
+  int64_t p = 0;
+  const int64_t spread = t.k / (R + 1);
+  for (int i = 0; i < R; ++i) {
+    for (int w = 0; w < W; ++w) __builtin_prefetch(t.c + i * t.c_step + w * kLanes<T>, 1);
+    for (const int64_t end = p + spread; p < end; ++p) step();
   }
+  for (; p < t.k; ++p) step();
   T* c = t.c;
   // Locals: the stores to c might change what t refers to.
   const int64_t c_step = t.c_step;
