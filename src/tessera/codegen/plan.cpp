@@ -157,7 +157,7 @@ class Planner {
       }
       plan_.wide[i] = starts_like(inst, ir_.insts[size_t(plan_.shifted)]);
     }
-    if (plan_.shifted < 0) return reset_shift();
+    if (plan_.shifted < 0 || plan_.parts < 2 * plan_.width) return reset_shift();
     const int64_t accesses = ir_.inner_count() / plan_.width;
     if (accesses < 4 * plan_.parts || wide_bytes_chosen() > kWideBytes) reset_shift();
   }

@@ -82,6 +82,8 @@ class Renderer {
       body += body_.rows(phases[i].rows, indent) + body_.divisors(phases[i], indent);
       body += loop(phases[i]);
     }
+    // The next row is cut otherwise: other lanes write what these have kept in local memory.
+    if (plan_.shifted >= 0 && plan_.row_bytes > 0) body += cat(indent, dialect_.barrier, "\n");
     const std::string place = is_single_row() ? "split" : "split * rows + row";
     if (options_.split) {
       body += first_lane(body_.folds().write_partial(place, indent + "  "));
@@ -249,18 +251,15 @@ class Renderer {
            walk("whole + " + first, step, "cols", 1);
   }
 
-  // What reaches over the ends of the row is taken element by element, by the lanes whose access it
-  // is: what lanes keep in local memory only they touch, for all rows.
+  // What reaches over the ends of the row is taken element by element, by a lane each.
   std::string shifted_loop(const Phase& phase) {
     const int width = plan_.width;
     return cat("    for (idx access = part + 1; access < last; access += ", plan_.parts, ") {\n",
                "      const idx col = access * ", width, " - shift;\n",
-               body_.points(phase, "col", width, guard(), "      "), "    }\n",
-               "    for (i32 side = 0; side < 2; ++side) {\n",
-               "      const idx owner = side == 0 ? 0 : (last - 1) % ", plan_.parts, ";\n",
-               "      const idx begin = side == 0 ? 0 : last * ", width, " - shift;\n",
-               "      const idx end = side == 0 ? ", width, " - shift : cols;\n",
-               "      for (idx col = begin; part == owner && col < end; ++col) {\n",
+               body_.points(phase, "col", width, guard(), "      "), "    }\n", "    if (part < ",
+               2 * width, ") {\n", "      const idx col = part < ", width,
+               " ? part - shift : last * ", width, " - shift + part - ", width, ";\n",
+               "      if (col >= 0 && col < cols) {\n",
                body_.points(phase, "col", 1, guard(), "        "), "      }\n    }\n");
   }
 
