@@ -117,6 +117,25 @@ TEST(MatchLinear, LeavesBatchesOfDifferentMatrices) {
   EXPECT_EQ(s.matched({dw}).outputs[0], dw);
 }
 
+TEST(MatchLinear, AddsAProductToAMatrix) {
+  const Sum s;
+  const auto matched = [&](Value output, std::vector<std::string> kernels) {
+    return match(function({s.x, s.w, s.bias}, {output}), target_with(std::move(kernels)));
+  };
+  const std::vector<std::string> adding = {"matmul", "linear", "linear_slope", "matmul_add"};
+  const Value c = leaf({2, 8, 24}), sum = c + s.product;
+  const GraphFunction f = matched(sum, adding);
+  EXPECT_EQ(f.outputs[0].shape(), sum.shape());
+  const Value added = f.outputs[0].node->inputs()[0];
+  EXPECT_EQ(added.node->op, Op::matmul_add);
+  EXPECT_EQ(added.node->inputs()[2], reshape(c, {16, 24}));
+  EXPECT_FALSE(computes(f, Op::matmul));
+  EXPECT_FALSE(computes(matched(sum, kLinear), Op::matmul_add));
+  // Where an elementwise kernel adds it anyway, and a bias has a kernel of its own.
+  EXPECT_FALSE(computes(matched(sum * sum, adding), Op::matmul_add));
+  EXPECT_FALSE(computes(matched(s.sum, adding), Op::matmul_add));
+}
+
 TEST(MatchLinear, LeavesOtherShapesAlone) {
   const Sum s;
   // A sum without axes, of a product of one element and a vector of one.

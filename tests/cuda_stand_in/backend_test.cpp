@@ -377,6 +377,41 @@ TEST_F(CudaBackendTest, SaysWhatCublasLtRefuses) {
   EXPECT_EQ(multiply(21), 21);
 }
 
+// A Var that products are added to, in its own memory; and products that are added to a matrix that
+// lies otherwise.
+TEST_F(CudaBackendTest, ProductsAreAdded) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    std::vector<std::vector<float>> results;
+    for (const Device where : {kCuda, Device(DeviceKind::cpu)}) {
+      set_default_device(where);
+      const auto made = [&](const Shape& shape, int seed) {
+        return cast(Random(uint64_t(seed)).uniform(shape) - 0.5f, dtype);
+      };
+      const Var total(made({16, 24}, 1), "total");
+      const Tensor g = made({8, 24}, 2), turned = made({24, 16}, 3);
+      const auto step = compile([&](const Tensor& x) {
+        total.assign(total + matmul(transpose(x), g));
+        return matmul(transpose(x), g * 2.0f) + transpose(turned);
+      });
+      Tensor sum;
+      for (int i = 0; i < 3; ++i) sum = step(made({8, 16}, 4 + i));
+      for (const Tensor& each : {total.value(), sum}) {
+        results.push_back(cast(each, DType::f32).to_vector<float>());
+      }
+      if (where != kCuda) continue;
+      const std::vector<std::string> kernels = labels(step.program());
+      EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "matmul_add"), 2);
+      EXPECT_EQ(step.program().report.donated, 1);
+    }
+    set_default_device(kCuda);
+    for (size_t k = 0; k < 2; ++k) {
+      for (size_t i = 0; i < results[k].size(); ++i) {
+        ASSERT_NEAR(results[k][i], results[k + 2][i], dtype == DType::f32 ? 1e-5 : 0.05) << i;
+      }
+    }
+  }
+}
+
 TEST(CudaProducts, AreSeenAsPanels) {
   const auto call = [](View a, View b, View c) {
     KernelCall made;

@@ -363,6 +363,7 @@ const GradientRow kRows[] = {
     {Op::layer_norm_backward, nullptr},
     {Op::linear, nullptr},  // made by the compiler, of what has a gradient
     {Op::linear_slope, nullptr},
+    {Op::matmul_add, nullptr},
     {Op::cross_entropy, cross_entropy_grad},
     {Op::attention, attention_grad},
     {Op::attention_backward, nullptr},

@@ -11,7 +11,7 @@ bool may_share(const KernelNode& k, size_t input, size_t output) {
   const OperandView &in = k.call.operands[input], &out = k.call.operands[output];
   if (size_of(in.dtype) != size_of(out.dtype)) return false;
   if (!k.call.ir) {
-    return k.in_place && input == 0 && output == first_output(k) && is_contiguous(in.view);
+    return int(input) == k.in_place && output == first_output(k) && is_contiguous(in.view);
   }
   if (!k.call.ir->is_map()) return false;  // may load again after it has stored
   const IrInst* store = nullptr;
@@ -185,7 +185,8 @@ class Fuser {
       node.label = node.call.custom->name;
     }
     node.late = x.late;
-    node.in_place = info(x.op).kind == OpKind::update;
+    if (info(x.op).kind == OpKind::update) node.in_place = 0;
+    if (x.op == Op::matmul_add) node.in_place = 2;
     graph_.kernels.push_back(std::move(node));
   }
 

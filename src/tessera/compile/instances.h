@@ -59,7 +59,7 @@ struct KernelNode {
   SourceLine line = {};
   std::string label;
   bool late = false;
-  bool in_place = false;  // an update op: output 0 may be the buffer of operand 0
+  int in_place = -1;  // the operand whose buffer output 0 may be, of a kernel without IR
 };
 
 // Kernels in topological order; buffers [0, externals) are the externals.

@@ -62,7 +62,7 @@ constexpr Pattern kPatterns[] = {
 // turns into depends on who else reads its value.
 class LinearMatcher {
  public:
-  explicit LinearMatcher(const GraphFunction& function) {
+  LinearMatcher(const GraphFunction& function, bool adds) : adds_(adds) {
     std::vector<const Node*> stack;
     std::unordered_set<const Node*> seen;
     for (const Value& value : computed_values(function)) {
@@ -82,7 +82,9 @@ class LinearMatcher {
 
   Inputs match(const NodePtr& node, const Inputs& in) const {
     switch (node->op) {
-      case Op::add: return match_sum(*node, in);
+      case Op::add:
+        if (Inputs sum = match_sum(*node, in); !sum.empty()) return sum;
+        return match_accumulation(*node, in);
       case Op::gelu_tanh: return match_activation(in[0]);
       case Op::mul: return match_slope(*node, in);
       case Op::matmul: return match_product(*node, in);
@@ -194,6 +196,20 @@ class LinearMatcher {
     return {};
   }
 
+  // A product that is added to a matrix, where no elementwise kernel would add it on the way.
+  Inputs match_accumulation(const Node& node, const Inputs& in) const {
+    if (!adds_ || node.types[0].shape.rank() == 0 || !feeds_kernels(node)) return {};
+    for (const size_t k : {size_t{0}, size_t{1}}) {
+      const auto product = factors(node.inputs()[k], in[k]);
+      if (!product) continue;
+      const Shape matrix = {product->a.shape()[0], product->b.shape()[1]};
+      const NodePtr made =
+          make_node(Op::matmul_add, {product->a, product->b, graph::reshape(in[1 - k], matrix)});
+      return {graph::reshape({made, 0}, node.types[0].shape)};
+    }
+    return {};
+  }
+
   static Inputs match_activation(const Value& x) {
     const Value sum = through_reshapes(x);
     if (sum.node->op != Op::linear || sum.out != 1) return {};
@@ -225,6 +241,7 @@ class LinearMatcher {
     return {graph::reshape({y.node, 1}, node.types[0].shape)};
   }
 
+  const bool adds_;  // the target has "matmul_add"
   std::unordered_map<const Node*, std::vector<const Node*>> users_;
   std::unordered_set<const Node*> read_;  // from outside
 };
@@ -233,7 +250,8 @@ class LinearMatcher {
 
 GraphFunction match(const GraphFunction& function, const Target& target) {
   std::optional<LinearMatcher> linear;
-  if (target.has(info(Op::linear).kernel)) linear.emplace(function);
+  if (target.has(info(Op::linear).kernel))
+    linear.emplace(function, target.has(info(Op::matmul_add).kernel));
   return rewrite_function(function, [&](const NodePtr& node, const Inputs& in) -> Inputs {
     if (linear) {
       if (Inputs matched = linear->match(node, in); !matched.empty()) return matched;

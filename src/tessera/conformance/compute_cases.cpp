@@ -220,6 +220,18 @@ Cases linear_cases(DType) {
   return result;
 }
 
+Cases matmul_add_cases(DType) {
+  auto build = [](const Values& in) { return graph::outputs_of(make_node(Op::matmul_add, in)); };
+  Cases result;
+  for (const auto& [m, k, n] : {std::tuple{3, 5, 7}, {16, 8, 24}, {1, 40, 8}}) {
+    result.push_back({cat(m, " x ", k, " x ", n),
+                      {{{m, k}, {0.5, 1}}, {{k, n}, {0.5, 1}}, {{m, n}, {0.5, 1}}},
+                      build,
+                      row_growth({m, k})});
+  }
+  return result;
+}
+
 Cases linear_slope_cases(DType) {
   auto build = [](const Values& in) { return graph::outputs_of(make_node(Op::linear_slope, in)); };
   Cases result;

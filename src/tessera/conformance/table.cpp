@@ -169,6 +169,7 @@ std::vector<Row> table() {
     {Op::layer_norm_backward,  floating, layer_norm_backward_cases},
     {Op::linear,               floating, linear_cases},
     {Op::linear_slope,         floating, linear_slope_cases},
+    {Op::matmul_add,           floating, matmul_add_cases},
     {Op::cross_entropy,        floating, cross_entropy_cases},
     {Op::attention,            floating, attention_cases},
     {Op::attention_backward,   floating, attention_backward_cases},

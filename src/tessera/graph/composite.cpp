@@ -58,6 +58,12 @@ std::vector<Value> linear_composite(const Node& node) {
   return {cast(y, dtype), cast(sum, dtype)};
 }
 
+std::vector<Value> matmul_add_composite(const Node& node) {
+  const DType dtype = node.inputs()[0].dtype(), wide = compute_type(dtype);
+  const Value product = matmul(cast(node.inputs()[0], wide), cast(node.inputs()[1], wide));
+  return {cast(product + cast(node.inputs()[2], wide), dtype)};
+}
+
 std::vector<Value> linear_slope_composite(const Node& node) {
   const DType dtype = node.inputs()[0].dtype(), wide = compute_type(dtype);
   const Value slope = apply(Op::gelu_tanh_slope, cast(node.inputs()[2], wide));
@@ -188,6 +194,7 @@ constexpr Row kRows[] = {
     {Op::softmax, softmax_composite},
     {Op::linear, linear_composite},
     {Op::linear_slope, linear_slope_composite},
+    {Op::matmul_add, matmul_add_composite},
     {Op::layer_norm, layer_norm_composite},
     {Op::layer_norm_backward, layer_norm_backward_composite},
     {Op::cross_entropy, cross_entropy_composite},

@@ -297,6 +297,7 @@ Types linear_types(Op op, Inputs in) {
     fail(name(op), ": expected matrices and ", expected, ", got ", in[0].type(), ", ", in[1].type(),
          " and ", in[2].type());
   }
+  if (op == Op::matmul_add) return {product};
   return {product, op == Op::linear ? product : row};
 }
 
@@ -411,7 +412,8 @@ std::vector<Type> infer_types(Op op, std::span<const Value> in, const Attrs& att
       if (in[0].shape().empty()) fail("softmax: expected at least 1 dimension, got ()");
       return {in[0].type()};
     case Op::linear:
-    case Op::linear_slope: return linear_types(op, in);
+    case Op::linear_slope:
+    case Op::matmul_add: return linear_types(op, in);
     case Op::layer_norm: return layer_norm_types(op, in, in[0], {1, 2});
     case Op::layer_norm_backward: return layer_norm_types(op, in, in[1], {2});
     case Op::cross_entropy: return cross_entropy_types(in);

@@ -164,7 +164,7 @@ int cublasLtMatmulAlgoGetHeuristic(void*, Operation* operation, Layout*, Layout*
   return 0;
 }
 int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layout* al,
-                   const void* b, Layout* bl, const void*, const void*, Layout*, void* d,
+                   const void* b, Layout* bl, const void* beta, const void* c, Layout* cl, void* d,
                    Layout* dl, const Algorithm* algorithm, void* workspace, size_t, void* stream) {
   const bool ta = operation->transposed[0] != 0, tb = operation->transposed[1] != 0;
   const auto m = int64_t(dl->rows), n = int64_t(dl->columns);
@@ -173,10 +173,12 @@ int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layo
                     int64_t(tb ? bl->rows : bl->columns) == n &&
                     int64_t(tb ? bl->columns : bl->rows) == k && workspace != nullptr;
   if (g_refuses || !fits || !is_aligned(a, algorithm->alignment[0]) ||
-      !is_aligned(b, algorithm->alignment[1]) || !is_aligned(d, algorithm->alignment[3])) {
+      !is_aligned(b, algorithm->alignment[1]) || !is_aligned(c, algorithm->alignment[2]) ||
+      !is_aligned(d, algorithm->alignment[3])) {
     return kInvalid;
   }
-  return stand_in_submit(stream, [=, al = *al, bl = *bl, dl = *dl, op = *operation] {
+  const double share = load(beta, operation->scale, 0);
+  return stand_in_submit(stream, [=, al = *al, bl = *bl, cl = *cl, dl = *dl, op = *operation] {
     std::vector<double> sums(size_t(m), 0.0);
     for (int64_t batch = 0; batch < dl.batch; ++batch) {
       for (int64_t j = 0; j < n; ++j) {
@@ -185,6 +187,9 @@ int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layo
           for (int64_t p = 0; p < k; ++p) {
             sum += load(a, al.type, batch * al.stride + (ta ? p + i * al.step : i + p * al.step)) *
                    load(b, bl.type, batch * bl.stride + (tb ? j + p * bl.step : p + j * bl.step));
+          }
+          if (share != 0) {
+            sum += share * load(c, cl.type, batch * cl.stride + i + j * cl.step);
           }
           const int64_t beside = i + j * op.beside_step;
           if ((op.epilogue & 4) != 0) sum += load(op.row, dl.type, i);

@@ -9,6 +9,7 @@
 #include "tessera/backend/cuda/kernels/kernel.h"
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 #include "tessera/backend/cuda/kernels/linear.h"
+#include "tessera/backend/cuda/kernels/matmul_add.h"
 #include "tessera/backend/cuda/kernels/order_rows.h"
 #include "tessera/backend/cuda/kernels/product.h"
 #include "tessera/backend/cuda/kernels/scan.h"
@@ -41,6 +42,7 @@ constexpr OwnKernel kOwnKernels[] = {
     {"layer_norm_backward", made_by<make_layer_norm_backward>},
     {"linear", made_by<make_linear>},
     {"linear_slope", made_by<make_linear>},
+    {"matmul_add", made_by<make_matmul_add>},
     {"cross_entropy", made_by<make_cross_entropy>},
     {"cumsum", made_by<make_scan>},
     {"cumprod", made_by<make_scan>},

@@ -54,8 +54,12 @@ CublasLt::Handle handle_of(Session& session) {
 }  // namespace
 
 LtProduct::LtProduct(Session& session, const PanelProduct& product,
-                     const std::vector<uint32_t>& alignments, LtEpilogue epilogue)
-    : session_(session), product_(product), alignments_(alignments), epilogue_(epilogue) {
+                     const std::vector<uint32_t>& alignments, LtEpilogue epilogue, bool adds)
+    : session_(session),
+      product_(product),
+      alignments_(alignments),
+      epilogue_(epilogue),
+      adds_(adds) {
   const bool is_f64 = product.dtype == DType::f64;
   const bool is_tf32 = product.dtype == DType::f32 && allows_tf32();
   expect_lt(lt().operation_create(&operation_,
@@ -117,7 +121,7 @@ std::string LtProduct::description() const {
              " ", text(product_.result), " batch ", batch.extent, " ", batch.a, " ", batch.b, " ",
              batch.c, product_.swapped ? " swapped" : "", " replayed aligned ", alignments_[0], " ",
              alignments_[1], " ", alignments_[2], allows_tf32() ? " tf32" : "",
-             epilogue_ == kLtPlain ? "" : cat(" epilogue ", int(epilogue_)));
+             epilogue_ == kLtPlain ? "" : cat(" epilogue ", int(epilogue_)), adds_ ? " added" : "");
 }
 
 bool LtProduct::choose(const Operands& at, Stream stream) {
@@ -195,14 +199,14 @@ void LtProduct::run(const LtAlgorithm& algorithm, const Operands& at, Stream str
   if (at.row != nullptr) lt().operation_set(operation_, kLtRow, &at.row, sizeof at.row);
   if (at.beside != nullptr)
     lt().operation_set(operation_, kLtBesidePointer, &at.beside, sizeof at.beside);
-  const float one = 1, zero = 0;
-  const double wide_one = 1, wide_zero = 0;
+  const float one = 1, share = adds_ ? 1 : 0;
+  const double wide_one = 1, wide_share = share;
   const bool is_f64 = product_.dtype == DType::f64;
   const void* alpha = is_f64 ? static_cast<const void*>(&wide_one) : &one;
-  const void* beta = is_f64 ? static_cast<const void*>(&wide_zero) : &zero;
+  const void* beta = is_f64 ? static_cast<const void*>(&wide_share) : &share;
   expect_lt(lt().multiply(handle_of(session_), operation_, alpha, at.first, first_, at.second,
-                          second_, beta, at.result, result_, at.result, result_, &algorithm,
-                          session_.workspace(stream, kWorkspace), size_t(kWorkspace),
+                          second_, beta, adds_ ? at.added : at.result, result_, at.result, result_,
+                          &algorithm, session_.workspace(stream, kWorkspace), size_t(kWorkspace),
                           session_.stream(stream)),
             "a product");
 }

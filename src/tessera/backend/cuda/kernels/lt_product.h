@@ -10,16 +10,18 @@ class LtProduct {
  public:
   // As the library sees them. `row` has an element for each row of the result: a bias that is added
   // or sums that are written. `beside` has the result's shape: what gelu_tanh is, or was, taken of.
+  // `added` lies as the result does, and may be where it is.
   struct Operands {
     const void* first = nullptr;
     const void* second = nullptr;
     void* result = nullptr;
     void* row = nullptr;
     void* beside = nullptr;
+    const void* added = nullptr;
   };
 
   LtProduct(Session& session, const PanelProduct& product, const std::vector<uint32_t>& alignments,
-            LtEpilogue epilogue = kLtPlain);
+            LtEpilogue epilogue = kLtPlain, bool adds = false);
   ~LtProduct();
   LtProduct(const LtProduct&) = delete;
   LtProduct& operator=(const LtProduct&) = delete;
@@ -42,6 +44,7 @@ class LtProduct {
   const PanelProduct product_;
   const std::vector<uint32_t> alignments_;
   const LtEpilogue epilogue_;
+  const bool adds_;
   CublasLt::Operation operation_ = nullptr;
   CublasLt::Layout first_ = nullptr, second_ = nullptr, result_ = nullptr;
   CublasLt::Preference preference_ = nullptr;
