@@ -137,7 +137,9 @@ TransformChoice choose_transform(const TransformSample& sample, int32_t bits, ui
   choice.rotation_recall = recall_of(sample, choice.spec, {}, nearest, k);
   choice.pca_recall = recall_of(sample, pca, diagonals, nearest, k);
   const double missed = (1 - choice.rotation_recall) * std::exp2(-bits_of_axes(sample));
-  if (1 - choice.pca_recall < missed) {
+  const double found = double(sample.queries.size()) / sample.dim * double(k);
+  const double error = std::sqrt(missed * (1 - missed) / found);
+  if (1 - choice.pca_recall < missed - error) {
     choice.spec = std::move(pca);
     choice.diagonals = std::move(diagonals);
   }
