@@ -41,9 +41,9 @@ struct TransformChoice {
 };
 
 // The rotation where the coding gain is below 1 dB; else whichever finds more of the queries' 10
-// nearest in the sample, for its bytes: what the rotation misses is taken to be halved by each bit a
-// dimension that the bytes of axes and diagonals would pay for, and axes must miss less than that by
-// a standard error.
+// nearest in the sample, for its bytes: what the rotation misses is taken to be halved by each bit
+// a dimension that the bytes of axes and diagonals would pay for, and axes must miss less than that
+// by a standard error.
 TransformChoice choose_transform(const TransformSample& sample, int32_t bits, uint64_t seed);
 
 }  // namespace tessera::lattice
