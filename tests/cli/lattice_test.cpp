@@ -79,6 +79,55 @@ TEST(LatticeCommands, GoFromVectorsToResults) {
   const Json& last = eval.at("rows").as_array().back();
   EXPECT_EQ(last.get<int64_t>("nprobe"), 30);
   EXPECT_GE(last.get<double>("recall_at_10"), 0.95);
+  EXPECT_EQ(eval.get<int64_t>("k"), 10);
+}
+
+TEST(LatticeCommands, EvalTimesAndCountsTheKAskedFor) {
+  const Files files;
+  const Words words = {"eval", files.index, "--data", files.at("vectors.npy"),
+                       "-k",   "25",        "--json"};
+  const Json eval = Json::parse(run_command(words).out, "eval");
+  EXPECT_EQ(eval.get<int64_t>("k"), 25);
+  for (const Json& row : eval.at("rows").as_array()) {
+    for (const char* depth : {"recall_at_1", "recall_at_10", "recall_at_25", "recall_at_100"}) {
+      EXPECT_GT(row.get<double>(depth), 0) << depth;
+    }
+    EXPECT_GT(row.get<double>("query_seconds"), 0);
+  }
+  const std::string text = run_command({"eval", files.index, "--data", files.at("vectors.npy"),
+                                        "--queries", files.at("queries.npy"), "-k", "100"})
+                               .out;
+  EXPECT_NE(text.find(", 30 queries, timed with k = 100\n"
+                      "nprobe  recall@1  recall@10  recall@100     QPS  one query\n"),
+            std::string::npos)
+      << text;
+  // Fewer vectors than k: all of them.
+  files.write("few.npy", 12, 0.2f);
+  const std::string few = files.at("few.npy"), index = files.at("few.tsr");
+  ASSERT_EQ(run_command({"compress", few, "-o", index, "--anchors", "2"}).status, 0);
+  const Json all =
+      Json::parse(run_command({"eval", index, "--data", few, "-k", "1000", "--json"}).out, "eval");
+  EXPECT_EQ(all.get<int64_t>("k"), 11);  // each without itself
+  EXPECT_EQ(all.at("rows").as_array().back().get<double>("recall_at_11"), 1);
+}
+
+TEST(LatticeCommands, SplitPlanes) {
+  const Files files;
+  const std::string split = files.at("split.tsr"), vectors = files.at("vectors.npy");
+  ASSERT_EQ(run_command({"compress", vectors, "-o", split, "--anchors", "30", "--bits", "8",
+                         "--seed", "5", "--planes", "split"})
+                .status,
+            0);
+  EXPECT_NE(run_command({"info", split}).out.find(", split planes\n"), std::string::npos);
+  EXPECT_EQ(
+      Json::parse(run_command({"info", split, "--json"}).out, "info").get<std::string>("planes"),
+      "split");
+  const auto found = [&](const std::string& index) {
+    return run_command({"search", index, files.at("queries.npy"), "-k", "5", "--nprobe", "30"}).out;
+  };
+  EXPECT_EQ(found(split), found(files.index));
+  EXPECT_EQ(files.failure({"compress", vectors, "-o", split, "--bits", "1", "--planes", "split"}),
+            "tessera: compress: split planes need at least 2 bits, got 1");
 }
 
 TEST(LatticeCommands, EvalDrawsAPage) {
@@ -247,6 +296,8 @@ TEST(LatticeCommands, SayWhatIsWrong) {
        "search: --recall expects a number above 0, up to 1, got '2'"},
       {{"info"}, "info: expected one index, got 0"},
       {{"eval", files.index}, "eval: expected one index and --data FILE"},
+      {{"eval", files.index, "--data", vectors, "-k", "1001"},
+       "eval: -k expects a number from 1 to 1000, got '1001'"},
       {{"maintain", "add", files.index}, "maintain: expected add INDEX VECTORS"},
       {{"maintain", "delete", files.index, "x"}, "maintain: expected an id, got 'x'"},
       {{"maintain", "grow"},

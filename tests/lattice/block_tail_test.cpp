@@ -27,22 +27,25 @@ void expect_kept(TailLayout layout, const Bytes& block, const Bytes& filled, int
 }
 
 TEST(BlockTail, KeepsTheVectorsOfCodesAlone) {
-  for (const int32_t bits : {1, 3, 4, 8}) {
+  for (const auto& [bits, planes] :
+       {std::pair{1, false}, {3, false}, {4, false}, {8, false}, {2, true}, {4, true}, {8, true}}) {
     for (const int32_t dim : {4, 100, 128}) {
-      const CodeSpec spec = rotation_spec(dim, bits, 1, 1);
-      ASSERT_TRUE(is_layout_of(TailLayout::registers, block_bytes(spec)));
+      CodeSpec spec = rotation_spec(dim, bits, 1, 1);
+      spec.planes = planes;
+      const TailLayout layout = planes ? planes_layout(hot_bytes(spec)) : TailLayout::registers;
+      ASSERT_TRUE(is_layout_of(layout, block_bytes(spec)));
       Bytes filled(size_t(block_bytes(spec)));
       std::vector<uint8_t> codes(size_t(spec.padded_dim));
       const auto pack = [&](Bytes& block, int slot) {
         for (int32_t j = 0; j < dim; ++j)
           codes[size_t(j)] = uint8_t((slot + 1) * (j + 3) % (1 << bits));
-        pack_code(spec, block.data(), slot, codes, {1.5f + float(slot), 0.25f});
+        pack_code(spec, block.data(), slot, codes, {1.5f + float(slot), 0.25f, 0.5f});
       };
       for (int slot = 0; slot < kBlock; ++slot) pack(filled, slot);
       Bytes block(filled.size());
       for (int slot = 0; slot + 1 < kBlock; ++slot) {
         pack(block, slot);
-        expect_kept(TailLayout::registers, block, filled, slot + 1);
+        expect_kept(layout, block, filled, slot + 1);
       }
     }
   }
@@ -67,6 +70,13 @@ TEST(BlockTail, CountsBytes) {
   EXPECT_TRUE(is_layout_of(TailLayout::padded, 7));
   EXPECT_FALSE(is_layout_of(TailLayout::rows, 48));
   EXPECT_FALSE(is_layout_of(TailLayout::registers, 192));
+  EXPECT_TRUE(is_layout_of(planes_layout(640), 640 + 32 * 50));
+  EXPECT_FALSE(is_layout_of(planes_layout(0), 2240));    // no hot part
+  EXPECT_FALSE(is_layout_of(planes_layout(640), 576));   // larger than a block
+  EXPECT_FALSE(is_layout_of(planes_layout(704), 2240));  // no pairs of registers
+  EXPECT_FALSE(is_layout_of(planes_layout(640), 2241));  // no whole rows
+  EXPECT_FALSE(is_layout_of(TailLayout(4), 2240));       // no layout
+  EXPECT_FALSE(is_layout_of(TailLayout(64 + 2), 2240));  // one without a hot part
 }
 
 }  // namespace

@@ -201,8 +201,8 @@ TEST_F(IndexHostile, TheHead) {
   };
   EXPECT_EQ(preamble([](Preamble& p) { p.magic[0] = 'X'; }),
             "expected an index file, got other leading bytes");
-  EXPECT_EQ(preamble([](Preamble& p) { p.version = 3; }),
-            "expected version 1 to 2 of the format, got 3");
+  EXPECT_EQ(preamble([](Preamble& p) { p.version = 4; }),
+            "expected version 1 to 3 of the format, got 4");
   const std::string layout = "expected lists and anchors of a known layout, got ";
   EXPECT_EQ(preamble([](Preamble& p) { p.version = 1; }),
             layout + "1 and 1 with blocks of 64 bytes");

@@ -182,7 +182,7 @@ TEST(CodeSpec, BytesComeBackAndLiesAreRefused) {
   std::vector<std::byte> bad = good;
   bad[0] = std::byte(9);
   EXPECT_EQ(error_text([&] { code_spec_from_bytes(bad); }),
-            "code spec: expected version 1 or 2, got 9");
+            "code spec: expected version 1 to 4, got 9");
   bad = good;
   bad[9] = std::byte(7);
   EXPECT_EQ(error_text([&] { code_spec_from_bytes(bad); }), "code spec: no transform has number 7");

@@ -28,8 +28,9 @@ struct Seen {
 // A list of random codes, with bits that may differ by group, against random queries.
 class RandomList {
  public:
-  RandomList(int32_t dim, std::vector<uint8_t> group_bits, int64_t count)
+  RandomList(int32_t dim, std::vector<uint8_t> group_bits, int64_t count, bool planes = false)
       : spec_(rotation_spec(dim, 4, 1, dim)), count_(count) {
+    spec_.planes = planes;
     if (!group_bits.empty()) spec_.group_bits = std::move(group_bits);
     lines_.resize(size_t(block_count(count) * block_bytes(spec_)) / 64);
     for (int64_t i = 0; i < count; ++i) {
@@ -44,7 +45,8 @@ class RandomList {
           codes_.back()[size_t(j)] = uint8_t((1u << spec_.group_bits[size_t(j / 32)]) - 1);
         }
       }
-      factors_.push_back(round_factors(spec_, {float(i) + 1, 0.5f + float(i % 5)}));
+      factors_.push_back(
+          round_factors(spec_, {float(i) + 1, 0.5f + float(i % 5), 0.75f + float(i % 3)}));
       pack_code(spec_, lines_[0].bytes + i / 32 * block_bytes(spec_), int(i % 32), codes_.back(),
                 factors_.back());
     }
@@ -70,6 +72,8 @@ class RandomList {
       offsets.push_back(quantized.offset);
       queries_.emplace_back(bytes + size_t(q) * padded, bytes + size_t(q + 1) * padded);
     }
+    const bool prunes = spec_.planes && queries == 1;
+    refined_ = 0;
     Seen seen;
     seen.of_query.resize(size_t(queries));
     seen.threshold = threshold;
@@ -81,7 +85,9 @@ class RandomList {
                            .thresholds = thresholds.data(),
                            .scratch = reinterpret_cast<std::byte*>(bytes + kTileQueries * padded),
                            .sink = Seen::take,
-                           .context = &seen};
+                           .context = &seen,
+                           .hot = prunes ? &kHot : nullptr,
+                           .refined = &refined_};
     code_kernels().begin();
     code_kernels().scan(shape, lines_[0].bytes, count_, tile);
     code_kernels().end();
@@ -100,9 +106,27 @@ class RandomList {
     return f.n2 + f.g * (float(twice) * slopes_[size_t(query)]);
   }
 
+  // What the top bits alone allow the only query.
+  float least_key(int64_t position) const {
+    int64_t twice = -kHot.offset;
+    for (size_t j = 0; j < size_t(spec_.dim); ++j) {
+      const int bits = spec_.group_bits[j / 32];
+      if (bits == 0) continue;
+      const int top = codes_[size_t(position)][j] >> (bits - 1);
+      twice += 2 * queries_[0][j] * (top << (bits - 1));
+    }
+    const CodeFactors& f = factors_[size_t(position)];
+    const float key = f.n2 + f.hot * (float(twice) * slopes_[0]);
+    const float reach = std::max(f.hot * f.hot * kHot.n2 - f.n2, 0.f);
+    return key - std::sqrt(reach * (kHot.spread * kHot.spread));
+  }
+  int64_t refined() const { return refined_; }
+
  private:
+  static constexpr HotQuery kHot = {.offset = 37, .spread = 0.8f, .n2 = 90};
+
   CodeSpec spec_;
-  int64_t count_;
+  int64_t count_, refined_ = 0;
   std::vector<Line> lines_;
   std::vector<std::vector<uint8_t>> codes_;
   std::vector<CodeFactors> factors_;
@@ -161,6 +185,45 @@ TEST(Scan, OnlyKeysWithinTheThresholdReachTheSink) {
         }
         EXPECT_EQ(seen.of_query[size_t(q)], expected);
         EXPECT_LT(expected.size(), 70u);
+      }
+    }
+  });
+}
+
+TEST(Scan, PlanesGiveTheKeysOfWholeCodes) {
+  with_each_kernels([] {
+    for (const Shape& s : shapes()) {
+      RandomList list(s.dim, s.bits, s.count, true);
+      const int queries = std::max(s.queries, 2);
+      const Seen seen = list.scan(queries, INFINITY);
+      for (int q = 0; q < queries; ++q) {
+        ASSERT_EQ(seen.of_query[size_t(q)].size(), size_t(s.count));
+        for (int64_t i = 0; i < s.count; ++i) {
+          const std::pair<int64_t, float> expected = {i, list.expected_key(q, i)};
+          ASSERT_EQ(seen.of_query[size_t(q)][size_t(i)], expected)
+              << "dim " << s.dim << " bits " << int(s.bits[0]) << " query " << q;
+        }
+      }
+    }
+  });
+}
+
+// A key by all bits, but not below what the top bits allow; and only where those allow it.
+TEST(Scan, TopBitsTurnVectorsAway) {
+  with_each_kernels([] {
+    for (const Shape& s : shapes()) {
+      RandomList list(s.dim, s.bits, s.count, true);
+      for (const float threshold : {INFINITY, 30.f, -200.f}) {
+        const Seen seen = list.scan(1, threshold);
+        std::vector<std::pair<int64_t, float>> expected;
+        int64_t allowed = 0;
+        for (int64_t i = 0; i < s.count; ++i) {
+          const float least = list.least_key(i), key = std::max(list.expected_key(0, i), least);
+          allowed += least <= threshold ? 1 : 0;
+          if (key <= threshold) expected.push_back({i, key});
+        }
+        ASSERT_EQ(seen.of_query[0], expected) << "dim " << s.dim << " bits " << int(s.bits[0]);
+        EXPECT_EQ(list.refined(), allowed);
       }
     }
   });

@@ -80,6 +80,19 @@ TEST(Transform, UnevenSpectrumTakesPrincipalAxes) {
   EXPECT_EQ(code_spec_from_bytes(to_bytes(choice.spec)), choice.spec);
 }
 
+// What axes and diagonals take is worth more bits of a rotation where few vectors share it.
+TEST(Transform, AxesMustBeWorthTheirBytes) {
+  const Data data(0.93f, 96);
+  TransformSample sample = data.sample();
+  sample.rows = 1'000'000;
+  EXPECT_EQ(choose_transform(sample, 3, 3).spec.transform, TransformKind::pca);
+  sample.rows = 500;  // three bits and more a dimension
+  const TransformChoice few = choose_transform(sample, 3, 3);
+  EXPECT_EQ(few.spec.transform, TransformKind::rotation);
+  EXPECT_GT(few.pca_recall, few.rotation_recall);
+  EXPECT_TRUE(few.diagonals.empty());
+}
+
 TEST(Transform, PrincipalAxesAreOrthonormalAndDecode) {
   const Data data(0.93f, 40);
   const CodeSpec spec = pca_spec(data.sample(), 6, 3);

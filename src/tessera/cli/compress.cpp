@@ -19,6 +19,7 @@ constexpr Option kOptions[] = {
     {"--bits", "B", "a dimension, 0 to 8; 0: anchors alone (default: 4)"},
     {"--metric", "l2|inner_product|cosine", "how vectors are compared (default: l2)"},
     {"--transform", "auto|rotation|pca", "of the residuals (default: auto)"},
+    {"--planes", "whole|split", "split: the top bit apart, for single queries (default: whole)"},
     {"--training", "anneal|lloyd|mini_batch", "of the anchors (default: anneal)"},
     {"--iterations", "N", "of the training, at most (default: 25)"},
     {"--seed", "N", "of everything that is drawn (default: 0)"},
@@ -58,6 +59,7 @@ lattice::BuildOptions build_options(const Arguments& arguments, int64_t rows) {
   options.transform = transform == "pca"    ? TransformMode::pca
                       : transform == "auto" ? TransformMode::automatic
                                             : TransformMode::rotation;
+  options.split_planes = arguments.value("--planes", "whole") == "split";
   options.seed = uint64_t(number(arguments, "compress", "--seed", 0, 0, INT64_MAX));
   options.memory = memory(arguments, "compress");
   return options;

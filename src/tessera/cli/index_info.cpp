@@ -56,6 +56,7 @@ Status run_info(const Arguments& arguments, Console& console) {
                        .set("anchors", snapshot.info().cells())
                        .set("bits", spec.bits)
                        .set("transform", pca ? "pca" : "rotation")
+                       .set("planes", spec.planes ? "split" : "whole")
                        .set("segments", snapshot.segments())
                        .set("commits", int64_t(snapshot.generation()))
                        .set("bytes", snapshot.bytes())
@@ -77,7 +78,7 @@ Status run_info(const Arguments& arguments, Console& console) {
     out << "none\n";
   } else {
     out << spec.bits << " bits a dimension, " << (pca ? "principal axes" : "random rotation")
-        << "\n";
+        << (spec.planes ? ", split planes" : "") << "\n";
   }
   out << "segments    " << snapshot.segments() << ", " << snapshot.generation() << " commits\n"
       << "size        " << size_text(snapshot.bytes()) << ", " << each << " bytes a vector\n";

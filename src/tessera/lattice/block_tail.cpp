@@ -13,11 +13,23 @@ constexpr int64_t kRegister = 64, kHalf = 16;        // bytes; vectors
 constexpr int64_t kFactors = 2 * kBlockVectors * 2;  // bytes of a block
 constexpr int64_t kPair = 2 * kRegister;             // a register of both halves
 
+// Bytes of the part of a block that lies in rows come behind these.
+int64_t hot_part(TailLayout layout) { return uint32_t(layout) & ~uint32_t(kRegister - 1); }
+TailLayout kind_of(TailLayout layout) {
+  return TailLayout(uint32_t(layout) & uint32_t(kRegister - 1));
+}
+
 // Calls run(offset in the block, bytes) for what belongs to the first `count` slots, in order.
 template <class Run>
 void each_run(TailLayout layout, int64_t block_bytes, int64_t count, const Run& run) {
   if (layout == TailLayout::rows) {
     run(0, count * (block_bytes / kBlockVectors));
+    return;
+  }
+  if (kind_of(layout) == TailLayout::planes) {
+    const int64_t hot = hot_part(layout);
+    each_run(TailLayout::registers, hot, count, run);
+    run(hot, count * ((block_bytes - hot) / kBlockVectors));
     return;
   }
   const int64_t half_bytes = (block_bytes - kFactors) / 2;
@@ -35,10 +47,15 @@ int64_t tail_count(TailLayout layout, int64_t count) {
 }  // namespace
 
 bool is_layout_of(TailLayout layout, int64_t block_bytes) {
-  switch (layout) {
+  const int64_t hot = hot_part(layout);
+  if (hot > 0 && kind_of(layout) != TailLayout::planes) return false;
+  switch (kind_of(layout)) {
     case TailLayout::padded: return true;
     case TailLayout::rows: return block_bytes % kBlockVectors == 0;
     case TailLayout::registers: return block_bytes % kPair == 0;
+    case TailLayout::planes:
+      return hot >= kFactors && hot % kPair == 0 && hot <= block_bytes &&
+             block_bytes % kRegister == 0;
   }
   return false;
 }

@@ -12,9 +12,15 @@ enum class TailLayout : uint32_t {
   padded,     // nothing is left out
   rows,       // a vector's bytes lie together: PlainPacker's blocks
   registers,  // code_layout.h: two halves of registers of 16 × 4 bytes, then 2 × 32 f16
+  planes,     // plus the bytes of the hot part, a multiple of 64: that as registers, then rows
 };
 
-// Whether blocks of that many bytes can be laid out so.
+// REQUIRES: hot_bytes is a multiple of 64.
+constexpr TailLayout planes_layout(int64_t hot_bytes) {
+  return TailLayout(uint32_t(TailLayout::planes) + uint32_t(hot_bytes));
+}
+
+// Whether there is such a layout, and blocks of that many bytes can be laid out so.
 bool is_layout_of(TailLayout layout, int64_t block_bytes);
 
 // Blocks of `count` vectors that a file keeps whole.

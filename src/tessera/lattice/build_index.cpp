@@ -57,7 +57,7 @@ Codes choose_codes(const VectorFile& vectors, const BuildOptions& options,
     return {rotation_spec(dim, options.bits, options.seed, mean_n2), {}, 0};
   }
   const std::vector<float> held_out = read_points(vectors, options.metric, queries);
-  const TransformSample sample = {options.metric, dim, anchors.data, points, cells, held_out};
+  const TransformSample sample = {options.metric, dim, anchors.data, points, cells, held_out, rows};
   if (options.transform == TransformMode::automatic) {
     TransformChoice choice = choose_transform(sample, options.bits, options.seed);
     set_units(choice.spec, mean_n2);
@@ -185,6 +185,9 @@ BuildReport build_index(const VectorFile& vectors, const std::filesystem::path& 
   if (options.bits < 0 || options.bits > kMostBits) {
     fail("compress: expected bits from 0 to ", kMostBits, ", got ", options.bits);
   }
+  if (options.split_planes && options.bits < 2) {
+    fail("compress: split planes need at least 2 bits, got ", options.bits);
+  }
   constexpr int64_t kLeastMemory = int64_t(16) << 20;
   if (options.memory < kLeastMemory) {
     fail("compress: expected a memory of at least ", kLeastMemory, " bytes, got ", options.memory);
@@ -200,7 +203,8 @@ BuildReport build_index(const VectorFile& vectors, const std::filesystem::path& 
       train_anchors(vectors, options.metric, anchor_options, options.memory / 2, training);
   const bool half_anchors = round_anchors(anchors.data, anchors.dim, anchors.energy);
   report.train_seconds = clock.lap();
-  const Codes codes = choose_codes(vectors, options, anchors);
+  Codes codes = choose_codes(vectors, options, anchors);
+  codes.spec.planes = options.split_planes;
   report.transform_seconds = clock.lap();
 
   std::vector<int32_t> cells(size_t(vectors.rows()));
@@ -221,7 +225,7 @@ BuildReport build_index(const VectorFile& vectors, const std::filesystem::path& 
   info.dim = int32_t(vectors.dim());
   info.metric = options.metric;
   info.block_bytes = codes.spec.bits == 0 ? 0 : coder.shape().block_bytes;
-  info.tail = TailLayout::registers;
+  info.tail = options.split_planes ? planes_layout(hot_bytes(codes.spec)) : TailLayout::registers;
   info.anchors = anchors.data;
   info.half_anchors = half_anchors;
   info.blobs = blobs.all();

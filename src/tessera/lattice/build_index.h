@@ -24,7 +24,8 @@ struct BuildOptions {
   Metric metric = Metric::l2;
   int32_t bits = 4;  // a dimension, 0 to 8; 0: no codes, the anchors alone
   TransformMode transform = TransformMode::automatic;
-  uint64_t seed = 0;                  // of everything that is drawn
+  bool split_planes = false;  // the top bit of codes apart: for single queries; 2 bits or more
+  uint64_t seed = 0;          // of everything that is drawn
   int64_t memory = int64_t(4) << 30;  // bytes, about
 };
 

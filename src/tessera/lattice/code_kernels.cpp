@@ -123,11 +123,15 @@ const CodeKernels& code_kernels() { return *current().load(); }
 void set_code_kernels(const CodeKernels& kernels) { current().store(&kernels); }
 
 CodeShape code_shape(const CodeSpec& spec) {
-  const int64_t bytes = block_bytes(spec);
+  const int64_t bytes = block_bytes(spec), hot = hot_bytes(spec), row = row_bytes(spec);
   return {.dim = spec.dim,
           .padded_dim = spec.padded_dim,
-          .half_bytes = bytes == 0 ? 0 : (bytes - 4 * kBlock) / 2,
+          .half_bytes = bytes == 0 || spec.planes ? 0 : (bytes - 4 * kBlock) / 2,
           .block_bytes = bytes,
+          .hot_bytes = hot,
+          .hot_half_bytes = hot == 0 ? 0 : (hot - 4 * kBlock) / 2,
+          .cold_half_bytes = row == 0 ? 0 : (row - 2) * 16,
+          .row_bytes = row,
           .n2_unit = std::ldexp(1.f, spec.n2_exponent),
           .g_unit = std::ldexp(1.f, spec.g_exponent),
           .step_ratio = spec.step_ratio,

@@ -24,6 +24,9 @@ struct RotationPlan {
 struct CodeShape {
   int32_t dim, padded_dim;
   int64_t half_bytes, block_bytes;
+  // With planes: the first part of a block, half of its codes, half of what the rows of a block
+  // make as registers, and a row; code_layout.h. 0 without.
+  int64_t hot_bytes, hot_half_bytes, cold_half_bytes, row_bytes;
   float n2_unit, g_unit;
   float step_ratio;
   const uint8_t* group_bits;  // (ceil(dim / 32))
@@ -31,6 +34,7 @@ struct CodeShape {
 
 struct Encoded {
   float n2, g, cosine;  // before rounding
+  float hot = 0;        // of CodeFactors; a kernel leaves it 0
 };
 
 // A query, or its difference to an anchor, in 8 bits: about value · 1/scale. With u the codes and
@@ -46,6 +50,13 @@ struct QuantizedQuery {
 using ScanSink = float (*)(void* context, int query, int64_t first, uint32_t mask,
                            const float* keys);
 
+// One query against the top bits h of codes: g = hot there, and offset is theirs. The key of all
+// bits is within spread · √(hot² · n2 - |r|²) of theirs, but for few; n2 is |s ⊙ h|².
+struct HotQuery {
+  int32_t offset;
+  float spread, n2;
+};
+
 // Keys are n2_weight · n2 + g · slope · (2 <bytes, u> - offset).
 struct ScanTile {
   int32_t count;  // 1…kTileQueries
@@ -57,10 +68,12 @@ struct ScanTile {
   std::byte* scratch;      // scan_scratch_bytes, 64-byte aligned
   ScanSink sink;
   void* context;
+  const HotQuery* hot = nullptr;  // with planes and one query: the top bits first
+  int64_t* refined = nullptr;     // with that: counts vectors that were read beyond them
 };
 
 inline int64_t scan_scratch_bytes(int32_t padded_dim) {
-  return int64_t(kBlock) * padded_dim + int64_t(kTileQueries) * kBlock * 4;
+  return 2 * int64_t(kBlock) * padded_dim + int64_t(kTileQueries) * kBlock * 4;
 }
 
 struct CodeKernels {

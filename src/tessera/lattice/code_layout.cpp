@@ -30,13 +30,21 @@ int quads_of_group(const CodeSpec& spec, size_t group) {
   return std::min(kQuads, (spec.dim - int32_t(group) * kGroup + 3) / 4);
 }
 
-int64_t half_bytes(const CodeSpec& spec) {
+// Which bits of a group's codes are meant.
+using Bits = int (*)(int bits);
+int all_bits(int bits) { return bits; }
+
+int64_t registers_of_half(const CodeSpec& spec, Bits bits_of) {
   int64_t registers = 0;
   for (size_t g = 0; g < spec.group_bits.size(); ++g) {
-    each_piece(spec.group_bits[g], quads_of_group(spec, g),
+    each_piece(bits_of(spec.group_bits[g]), quads_of_group(spec, g),
                [&](int, int, int count) { registers += count; });
   }
-  return registers * kRegister;
+  return registers;
+}
+
+int64_t half_bytes(const CodeSpec& spec, Bits bits_of) {
+  return registers_of_half(spec, bits_of) * kRegister;
 }
 
 uint32_t load_word(const void* from) {
@@ -45,20 +53,31 @@ uint32_t load_word(const void* from) {
   return word;
 }
 
-// Calls use(word of the block, its place, width, shift, first quad, quads of that word).
+// Calls use(place of a word, width, shift, first quad, quads of that word) for words that lie
+// `step` bytes apart. Shifts are from the lowest of the bits that are meant.
 template <class Byte, class Use>
-void each_word(const CodeSpec& spec, Byte* block, int slot, Use use) {
-  Byte* at = block + (slot / 16) * half_bytes(spec) + slot % 16 * 4;
+void each_word(const CodeSpec& spec, Bits bits_of, Byte* at, int64_t step, Use use) {
   for (size_t g = 0; g < spec.group_bits.size(); ++g) {
-    const int quads = quads_of_group(spec, g);
-    each_piece(spec.group_bits[g], quads, [&](int width, int shift, int registers) {
+    const int quads = quads_of_group(spec, g), bits = bits_of(spec.group_bits[g]);
+    const int below = bits_of == hot_bits ? cold_bits(spec.group_bits[g]) : 0;
+    each_piece(bits, quads, [&](int width, int shift, int registers) {
       const int of_word = 8 / width;
-      for (int r = 0; r < registers; ++r, at += kRegister) {
-        use(at, width, shift, int(g) * kQuads + r * of_word,
+      for (int r = 0; r < registers; ++r, at += step) {
+        use(at, width, shift + below, int(g) * kQuads + r * of_word,
             std::min(of_word, quads - r * of_word));
       }
     });
   }
+}
+
+// The same for all words of a vector in a block.
+template <class Byte, class Use>
+void each_word(const CodeSpec& spec, Byte* block, int slot, Use use) {
+  const Bits bits_of = spec.planes ? hot_bits : all_bits;
+  each_word(spec, bits_of, block + (slot / 16) * half_bytes(spec, bits_of) + slot % 16 * 4,
+            kRegister, use);
+  if (!spec.planes) return;
+  each_word(spec, cold_bits, block + hot_bytes(spec) + slot * row_bytes(spec), 4, use);
 }
 
 constexpr uint32_t piece_mask(int width) { return ((1u << width) - 1) * 0x01010101u; }
@@ -67,15 +86,53 @@ f16 factor(float value, int32_t exponent) {
   return f16(std::min(std::ldexp(value, -exponent), 65504.f));
 }
 
+// Where the factors of a slot are.
+struct FactorPlaces {
+  int64_t n2, g, hot;  // hot: -1 where there is none
+};
+
+FactorPlaces factor_places(const CodeSpec& spec, int slot) {
+  if (!spec.planes) {
+    const int64_t at = 2 * half_bytes(spec, all_bits) + slot * 2;
+    return {at, at + kBlock * 2, -1};
+  }
+  const int64_t at = 2 * half_bytes(spec, hot_bits) + slot * 2;
+  return {at, hot_bytes(spec) + (slot + 1) * row_bytes(spec) - 2, at + kBlock * 2};
+}
+
+void put_factor(std::byte* to, float value, int32_t exponent) {
+  const f16 half = factor(value, exponent);
+  std::memcpy(to, &half.bits, 2);
+}
+
+float get_factor(const std::byte* from, int32_t exponent) {
+  f16 half;
+  std::memcpy(&half.bits, from, 2);
+  return std::ldexp(float(half), exponent);
+}
+
 }  // namespace
 
 int64_t block_bytes(const CodeSpec& spec) {
-  return spec.bits == 0 ? 0 : 2 * half_bytes(spec) + kFactorBytes;
+  if (spec.bits == 0) return 0;
+  if (spec.planes) return hot_bytes(spec) + kBlock * row_bytes(spec);
+  return 2 * half_bytes(spec, all_bits) + kFactorBytes;
+}
+
+int64_t hot_bytes(const CodeSpec& spec) {
+  return spec.planes ? 2 * half_bytes(spec, hot_bits) + kFactorBytes : 0;
+}
+
+int64_t row_bytes(const CodeSpec& spec) {
+  return spec.planes ? 4 * registers_of_half(spec, cold_bits) + 2 : 0;
 }
 
 CodeFactors round_factors(const CodeSpec& spec, CodeFactors factors) {
-  return {std::ldexp(float(factor(factors.n2, spec.n2_exponent)), spec.n2_exponent),
-          std::ldexp(float(factor(factors.g, spec.g_exponent)), spec.g_exponent)};
+  const auto rounded = [](float value, int32_t exponent) {
+    return std::ldexp(float(factor(value, exponent)), exponent);
+  };
+  return {rounded(factors.n2, spec.n2_exponent), rounded(factors.g, spec.g_exponent),
+          rounded(factors.hot, spec.g_exponent)};
 }
 
 void pack_code(const CodeSpec& spec, std::byte* block, int slot, std::span<const uint8_t> codes,
@@ -90,10 +147,10 @@ void pack_code(const CodeSpec& spec, std::byte* block, int slot, std::span<const
     }
     std::memcpy(at, &word, sizeof word);
   });
-  const f16 n2 = factor(factors.n2, spec.n2_exponent), g = factor(factors.g, spec.g_exponent);
-  std::byte* tail = block + 2 * half_bytes(spec) + slot * 2;
-  std::memcpy(tail, &n2.bits, 2);
-  std::memcpy(tail + kBlock * 2, &g.bits, 2);
+  const FactorPlaces at = factor_places(spec, slot);
+  put_factor(block + at.n2, factors.n2, spec.n2_exponent);
+  put_factor(block + at.g, factors.g, spec.g_exponent);
+  if (at.hot >= 0) put_factor(block + at.hot, factors.hot, spec.g_exponent);
 }
 
 CodeFactors unpack_code(const CodeSpec& spec, const std::byte* block, int slot,
@@ -110,11 +167,9 @@ CodeFactors unpack_code(const CodeSpec& spec, const std::byte* block, int slot,
     }
   });
   std::fill(codes.begin() + spec.dim, codes.end(), uint8_t(0));
-  f16 n2, g;
-  const std::byte* tail = block + 2 * half_bytes(spec) + slot * 2;
-  std::memcpy(&n2.bits, tail, 2);
-  std::memcpy(&g.bits, tail + kBlock * 2, 2);
-  return {std::ldexp(float(n2), spec.n2_exponent), std::ldexp(float(g), spec.g_exponent)};
+  const FactorPlaces at = factor_places(spec, slot);
+  return {get_factor(block + at.n2, spec.n2_exponent), get_factor(block + at.g, spec.g_exponent),
+          at.hot < 0 ? 0 : get_factor(block + at.hot, spec.g_exponent)};
 }
 
 }  // namespace tessera::lattice

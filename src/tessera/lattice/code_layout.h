@@ -8,6 +8,15 @@
 // the piece of dimension 4·(8/w·r + k) + i, r counting the piece's registers of the group: shifted
 // and masked, it is 16 vectors × 4 dimensions of bytes, what dot-product instructions and tiles
 // take. The last group ends with the last register that holds a dimension.
+//
+// With planes, a block holds the top bits as a block of 1 bit has them, with the factors n2 and
+// hot, and behind that a row for each vector of what is left:
+//
+//   half 0 | half 1 | 32 f16 n2 | 32 f16 hot | row 0 | … | row 31
+//
+// A row holds the four bytes of its vector from each register of the other bits, in order, and g as
+// f16. So a scan reads the top bits without the rest, and the rest of one vector is one or two
+// cache lines.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +29,16 @@ namespace tessera::lattice {
 
 int64_t block_bytes(const CodeSpec& spec);
 
+// With planes, of the first part of a block and of a row; else 0.
+int64_t hot_bytes(const CodeSpec& spec);
+int64_t row_bytes(const CodeSpec& spec);
+
 inline int64_t block_count(int64_t vectors) { return (vectors + kBlock - 1) / kBlock; }
 
-// What is stored of one vector. n2 and g are the values after rounding to f16.
+// What is stored of one vector: the values after rounding to f16. `hot` is what g is to the whole
+// code, to its top bits alone: n2 / <r, s ⊙ h>, h = ±2^(bits - 2) by the top bit; 0 without planes.
 struct CodeFactors {
-  float n2 = 0, g = 0;
+  float n2 = 0, g = 0, hot = 0;
 };
 
 // Puts a vector into `slot` (0…31) of a block, over whatever was there. codes: (padded_dim) as

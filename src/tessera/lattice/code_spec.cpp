@@ -11,8 +11,9 @@ namespace tessera::lattice {
 
 namespace {
 
-// Of the bytes: the basis is f32, or f16 where that is exact.
-constexpr uint8_t kFullBasis = 1, kHalfBasis = 2;
+// The version of the bytes is 1 plus these.
+constexpr uint8_t kHalfBasis = 1;  // the basis is f16, where that is exact, not f32
+constexpr uint8_t kPlanes = 2;
 
 int32_t round_up(int32_t n, int32_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -115,7 +116,7 @@ CodeSpec rotation_spec(int32_t dim, int32_t bits, uint64_t seed, double mean_n2)
 std::vector<std::byte> to_bytes(const CodeSpec& spec) {
   Writer writer;
   const bool halves = !spec.basis.empty() && are_halves(spec.basis);
-  writer(halves ? kHalfBasis : kFullBasis);
+  writer(uint8_t(1 + (halves ? kHalfBasis : 0) + (spec.planes ? kPlanes : 0)));
   CodeSpec copy = spec;
   each_field(writer, copy);
   writer.put(spec.group_bits.data(), spec.group_bits.size());
@@ -132,10 +133,12 @@ CodeSpec code_spec_from_bytes(std::span<const std::byte> bytes) {
   Reader reader{bytes};
   uint8_t version = 0;
   reader(version);
-  if (version != kFullBasis && version != kHalfBasis) {
-    fail("code spec: expected version 1 or 2, got ", int(version));
+  if (version < 1 || version > 1 + kHalfBasis + kPlanes) {
+    fail("code spec: expected version 1 to 4, got ", int(version));
   }
+  const int flags = version - 1;
   CodeSpec spec;
+  spec.planes = (flags & kPlanes) != 0;
   each_field(reader, spec);
   check(spec.dim, spec.bits);
   if (uint8_t(spec.transform) > uint8_t(TransformKind::pca)) {
@@ -152,7 +155,7 @@ CodeSpec code_spec_from_bytes(std::span<const std::byte> bytes) {
     if (b > kMostBits) fail("code spec: a group has ", int(b), " bits, expected at most 8");
   }
   const size_t axes = spec.transform == TransformKind::pca ? size_t(spec.dim) : 0;
-  const auto read = version == kHalfBasis ? read_basis<f16> : read_basis<float>;
+  const auto read = (flags & kHalfBasis) != 0 ? read_basis<f16> : read_basis<float>;
   read(reader, spec.basis, axes * axes);
   const auto finite = [](float f) { return std::isfinite(f); };
   if (!std::all_of(spec.basis.begin(), spec.basis.end(), finite)) {

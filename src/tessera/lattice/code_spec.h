@@ -28,6 +28,7 @@ struct CodeSpec {
   float step_ratio = 0;             // the middle one of the steps that are tried, over |residual|
   std::vector<uint8_t> group_bits;  // (ceil(dim / kGroup)), each 0…8
   std::vector<float> basis;         // (dim, dim) of a PCA, an axis a row; otherwise empty
+  bool planes = false;              // the top bits lie apart from the others: code_layout.h
 
   bool operator==(const CodeSpec&) const = default;
 };
@@ -44,6 +45,10 @@ float gaussian_step(int32_t bits);
 
 // Whether f16 holds all of them exactly; index files keep such numbers so.
 bool are_halves(std::span<const float> numbers);
+
+// Bits of a group's codes that are in the hot plane, and in the cold ones.
+constexpr int hot_bits(int bits) { return bits > 0 ? 1 : 0; }
+constexpr int cold_bits(int bits) { return bits > 0 ? bits - 1 : 0; }
 
 // For the index file. from_bytes checks everything and throws Error.
 std::vector<std::byte> to_bytes(const CodeSpec& spec);

@@ -28,6 +28,9 @@ float code_product(const CodeSpec& spec, std::span<const uint8_t> codes,
 // The key of a vector. base: |q - anchor|², or -<q, anchor>.
 float estimate_key(Metric metric, float base, CodeFactors factors, float product);
 
+// Of a bound on keys by top bits alone: 6 of 1,000 lie below it.
+constexpr float kHotEpsilon = 2.5f;
+
 // |estimate - true squared distance| is below this for 94 of 100 rotations. cosine: of r and r̂.
 float error_bound(float residual_length, float query_distance, float cosine, int32_t dim);
 

@@ -15,7 +15,7 @@ namespace tessera::lattice {
 
 static_assert(std::endian::native == std::endian::little, "files hold the structs as they are");
 
-inline constexpr uint32_t kIndexVersion = 2;
+inline constexpr uint32_t kIndexVersion = 3;
 inline constexpr int64_t kAlignment = 64;  // of sections, segments and lists
 // A sector holds one thing: a write that a power failure cuts short damages that thing alone.
 inline constexpr int64_t kSector = 512;

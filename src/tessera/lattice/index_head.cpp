@@ -58,6 +58,12 @@ Preamble check_preamble(std::span<const std::byte> bytes, const std::string& nam
   return preamble;
 }
 
+// The oldest version that can say it, for the sake of older readers.
+uint32_t version_for(TailLayout tail, bool half_anchors) {
+  if (tail > TailLayout::registers) return 3;
+  return tail == TailLayout::padded && !half_anchors ? 1 : 2;
+}
+
 using Fixed = std::array<std::byte, size_t(kFixedBytes)>;
 
 // The file's first bytes. Throws unless it begins as an index does.
@@ -174,8 +180,7 @@ std::vector<std::byte> make_head(const IndexInfo& info) {
   head.resize(size_t(align_up(int64_t(head.size()))));
   std::memcpy(head.data() + kFixedBytes, rows.data(), size_t(table));
   Preamble preamble;
-  // The oldest that can say it, for the sake of older readers.
-  preamble.version = info.tail == TailLayout::padded && !info.half_anchors ? 1 : kIndexVersion;
+  preamble.version = version_for(info.tail, info.half_anchors);
   preamble.tail = uint32_t(info.tail);
   preamble.half_anchors = info.half_anchors;
   preamble.dim = uint32_t(info.dim);
@@ -200,9 +205,8 @@ IndexHead read_head(std::shared_ptr<const MappedRange> file, const std::string& 
                  preamble.dim, ", cells ", preamble.cells, ", metric ", preamble.metric,
                  ", blocks of ", preamble.block_bytes, " bytes");
   }
-  if (preamble.tail > uint32_t(TailLayout::registers) || preamble.half_anchors > 1 ||
-      !is_layout_of(TailLayout(preamble.tail), preamble.block_bytes) ||
-      (preamble.version == 1 && (preamble.tail != 0 || preamble.half_anchors != 0))) {
+  if (preamble.half_anchors > 1 || !is_layout_of(TailLayout(preamble.tail), preamble.block_bytes) ||
+      preamble.version < version_for(TailLayout(preamble.tail), preamble.half_anchors == 1)) {
     refuse_index(name, "expected lists and anchors of a known layout, got ", preamble.tail, " and ",
                  preamble.half_anchors, " with blocks of ", preamble.block_bytes, " bytes");
   }

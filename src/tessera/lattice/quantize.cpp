@@ -1,6 +1,7 @@
 #include "tessera/lattice/quantize.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/base/error.h"
 #include "tessera/base/thread_pool.h"
@@ -12,6 +13,9 @@ namespace {
 const float* data_or_null(std::span<const float> values) {
   return values.empty() ? nullptr : values.data();
 }
+
+// What a top bit stands for is this, or minus this.
+float hot_level(int bits) { return std::ldexp(0.5f, cold_bits(bits)); }
 
 // out (dim, padded): the products of rows a (dim, padded) and b (dim, padded).
 void multiply(const std::vector<float>& a, const std::vector<float>& b, size_t dim, size_t padded,
@@ -83,7 +87,29 @@ Encoded Coder::encode(std::span<const float> residual, std::span<const float> di
                       std::span<uint8_t> codes) const {
   TESSERA_ASSERT(residual.size() == size_t(spec_.padded_dim) && codes.size() == residual.size());
   TESSERA_ASSERT(diagonal.empty() || diagonal.size() == residual.size());
-  return code_kernels().encode(shape_, residual.data(), data_or_null(diagonal), codes.data());
+  Encoded result =
+      code_kernels().encode(shape_, residual.data(), data_or_null(diagonal), codes.data());
+  if (!spec_.planes) return result;
+  double overlap = 0;  // <r, s ⊙ h>
+  for (size_t j = 0; j < size_t(spec_.dim); ++j) {
+    const int bits = spec_.group_bits[j / kGroup];
+    if (bits == 0) continue;
+    const float level = hot_level(bits) * (diagonal.empty() ? 1.f : diagonal[j]);
+    overlap += (codes[j] >> cold_bits(bits)) != 0 ? residual[j] * level : -residual[j] * level;
+  }
+  if (overlap > 0) result.hot = float(result.n2 / overlap);
+  return result;
+}
+
+float Coder::hot_n2(std::span<const float> diagonal) const {
+  double sum = 0;
+  for (size_t j = 0; j < size_t(spec_.dim); ++j) {
+    const int bits = spec_.group_bits[j / kGroup];
+    if (bits == 0) continue;
+    const double level = hot_level(bits) * (diagonal.empty() ? 1.f : diagonal[j]);
+    sum += level * level;
+  }
+  return float(sum);
 }
 
 void Coder::encode_rows(std::span<const float> rows, std::span<const float> anchor,
@@ -99,7 +125,7 @@ void Coder::encode_rows(std::span<const float> rows, std::span<const float> anch
     const Encoded e = encode(residual, diagonal, codes);
     const int64_t position = first + int64_t(i);
     pack_code(spec_, blocks + position / kBlock * shape_.block_bytes, int(position % kBlock), codes,
-              {e.n2, e.g});
+              {e.n2, e.g, e.hot});
   }
 }
 

@@ -36,6 +36,9 @@ class Coder {
   Encoded encode(std::span<const float> residual, std::span<const float> diagonal,
                  std::span<uint8_t> codes) const;
 
+  // |s ⊙ h|² of top bits, h = ±2^(bits - 2); diagonal as above.
+  float hot_n2(std::span<const float> diagonal) const;
+
   // Encodes rows (n, dim) of the cell at `anchor` (dim) into positions [first, first + n) of its
   // blocks. diagonal as above.
   void encode_rows(std::span<const float> rows, std::span<const float> anchor,

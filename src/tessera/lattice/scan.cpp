@@ -5,9 +5,11 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/base/thread_pool.h"
+#include "tessera/lattice/estimate.h"
 
 namespace tessera::lattice {
 
@@ -36,6 +38,7 @@ struct Workspace {
   std::byte* scratch;
   std::vector<int64_t> ids;
   std::vector<uint32_t> passing;  // a bit per position
+  PlaneCounts counts;
 
   Workspace(std::span<const TopK> empty, int32_t padded_dim)
       : best(empty.begin(), empty.end()),
@@ -74,8 +77,11 @@ class Scan {
         best_[q].merge(space->best[q]);
         space->best[q].clear();
       }
+      counts_.add(std::exchange(space->counts, {}));
     }
   }
+
+  const PlaneCounts& counts() const { return counts_; }
 
  private:
   struct Sink {
@@ -90,6 +96,7 @@ class Scan {
   void group(std::span<const Probe> probes, size_t count, size_t first, size_t last);
   void run_task(const Task& task, Workspace& space);
   void scan_list(const ListView& view, const ScanTile& tile);
+  HotQuery hot_query(int32_t cell, const int8_t* query, float slope) const;
   void find_passing(int32_t cell, Workspace& space) const;
   static float take(void* context, int slot, int64_t first, uint32_t mask, const float* keys);
   float relative_threshold(int32_t query, float base) const;
@@ -105,6 +112,7 @@ class Scan {
   std::vector<TopK> empty_;
   std::vector<std::atomic<float>> bounds_;  // no better than what some thread has k of
   bool is_l2_;
+  PlaneCounts counts_;
   std::vector<Entry> entries_;  // by cell
   std::vector<Task> tasks_;
   std::mutex mutex_;
@@ -212,6 +220,25 @@ void Scan::scan_list(const ListView& view, const ScanTile& tile) {
   }
 }
 
+HotQuery Scan::hot_query(int32_t cell, const int8_t* query, float slope) const {
+  const CodeShape& shape = index_.coder->shape();
+  int32_t offset = 0;
+  float n2 = 0;  // of the query, in the weights of the top bits
+  for (int32_t j = 0; j < shape.dim; j += kGroup) {
+    const int bits = shape.group_bits[j / kGroup], end = std::min(j + kGroup, shape.dim);
+    if (bits == 0) continue;
+    int32_t sum = 0, squares = 0;
+    for (int32_t i = j; i < end; ++i) {
+      sum += query[i];
+      squares += query[i] * query[i];
+    }
+    offset += sum << cold_bits(bits);
+    n2 += std::ldexp(float(squares), 2 * cold_bits(bits));
+  }
+  const float of_codes = anchors_.hot_n2[size_t(cell)];
+  return {offset, kHotEpsilon * std::fabs(slope) * std::sqrt(n2 / of_codes), of_codes};
+}
+
 void Scan::run_task(const Task& task, Workspace& space) {
   const CodeShape& shape = index_.coder->shape();
   const size_t padded = size_t(shape.padded_dim);
@@ -232,6 +259,8 @@ void Scan::run_task(const Task& task, Workspace& space) {
     thresholds[i] = relative_threshold(entry.query, sink.bases[i]);
   }
   if (filter_.active()) find_passing(task.cell, space);
+  const bool prunes = shape.hot_bytes > 0 && count == 1;
+  const HotQuery hot = prunes ? hot_query(task.cell, space.queries, slopes[0]) : HotQuery{0, 0, 0};
   const ScanTile tile = {.count = count,
                          .n2_weight = is_l2_ ? 1.f : 0.f,
                          .queries = space.queries,
@@ -240,10 +269,13 @@ void Scan::run_task(const Task& task, Workspace& space) {
                          .thresholds = thresholds,
                          .scratch = space.scratch,
                          .sink = take,
-                         .context = &sink};
+                         .context = &sink,
+                         .hot = prunes ? &hot : nullptr,
+                         .refined = &space.counts.refined};
   for (const ListView& view : index_.lists(task.cell)) {
     scan_list(view, tile);
     sink.offset += view.count;
+    if (prunes) space.counts.scanned += view.count;
   }
 }
 
@@ -259,23 +291,29 @@ TransformedAnchors::TransformedAnchors(const SearchIndex& index)
       anchor_n2[c] += anchors[c * padded + j] * anchors[c * padded + j];
     }
   }
-  if (index.diagonals.empty()) return;
-  diagonals.resize(anchors.size());
+  if (!index.diagonals.empty()) {
+    diagonals.resize(anchors.size());
+    for (size_t c = 0; c < anchor_n2.size(); ++c) {
+      std::copy_n(&index.diagonals[c * dim], dim, &diagonals[c * padded]);
+    }
+  }
+  if (!index.coder->spec().planes) return;
   for (size_t c = 0; c < anchor_n2.size(); ++c) {
-    std::copy_n(&index.diagonals[c * dim], dim, &diagonals[c * padded]);
+    hot_n2.push_back(index.coder->hot_n2(diagonal(int32_t(c))));
   }
 }
 
-void scan_cells(const SearchIndex& index, const TransformedAnchors& anchors,
-                const ScanFilter& filter, std::span<const float> queries,
-                std::span<const Probe> probes, std::span<TopK> best) {
-  if (best.empty()) return;
+PlaneCounts scan_cells(const SearchIndex& index, const TransformedAnchors& anchors,
+                       const ScanFilter& filter, std::span<const float> queries,
+                       std::span<const Probe> probes, std::span<TopK> best) {
+  if (best.empty()) return {};
   const size_t count = probes.size() / best.size();
   Scan scan(index, anchors, filter, queries, best);
   // Nearest cells first: what they hold turns most of the rest away by one comparison.
   const size_t nearest = std::min<size_t>(1, count);
   scan.run(probes, count, 0, nearest);
   if (count > nearest) scan.run(probes, count, nearest, count);
+  return scan.counts();
 }
 
 }  // namespace tessera::lattice

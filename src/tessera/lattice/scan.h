@@ -37,6 +37,7 @@ struct TransformedAnchors {
   std::vector<float> anchors;    // (cells, padded_dim)
   std::vector<float> anchor_n2;  // (cells)
   std::vector<float> diagonals;  // (cells, padded_dim) or empty
+  std::vector<float> hot_n2;     // (cells), of HotQuery; empty without planes
 
  private:
   std::span<const float> row(const std::vector<float>& rows, int32_t cell) const {
@@ -44,10 +45,21 @@ struct TransformedAnchors {
   }
 };
 
+// How much was read of an index with planes: vectors that a query was alone with, and those of them
+// that were read beyond their top bits.
+struct PlaneCounts {
+  int64_t scanned = 0, refined = 0;
+
+  void add(const PlaneCounts& other) {
+    scanned += other.scanned;
+    refined += other.refined;
+  }
+};
+
 // Offers what the probed cells hold to best (n). queries: (n, padded_dim) transformed; probes:
 // (n, count). The result does not depend on the number of threads.
-void scan_cells(const SearchIndex& index, const TransformedAnchors& anchors,
-                const ScanFilter& filter, std::span<const float> queries,
-                std::span<const Probe> probes, std::span<TopK> best);
+PlaneCounts scan_cells(const SearchIndex& index, const TransformedAnchors& anchors,
+                       const ScanFilter& filter, std::span<const float> queries,
+                       std::span<const Probe> probes, std::span<TopK> best);
 
 }  // namespace tessera::lattice

@@ -23,6 +23,7 @@ void append(SearchResult& to, SearchResult other) {
   to.k = other.k;
   to.ids.insert(to.ids.end(), other.ids.begin(), other.ids.end());
   to.distances.insert(to.distances.end(), other.distances.begin(), other.distances.end());
+  to.planes.add(other.planes);
 }
 
 void check(const SearchIndex& index, std::span<const float> queries, const SearchOptions& options) {
@@ -57,8 +58,9 @@ std::vector<float> Searcher::prepare(std::span<const float> queries) const {
 }
 
 // Looks into further cells for queries that have not found enough, twice as many each time.
-void Searcher::widen(const SearchOptions& options, std::span<const float> queries,
-                     std::span<TopK> best) const {
+PlaneCounts Searcher::widen(const SearchOptions& options, std::span<const float> queries,
+                            std::span<TopK> best) const {
+  PlaneCounts counts;
   const int32_t cells = index_.cells();
   const size_t padded = size_t(anchors_.padded_dim);
   for (int32_t seen = std::min(options.nprobe, cells); seen < cells;) {
@@ -72,7 +74,7 @@ void Searcher::widen(const SearchOptions& options, std::span<const float> querie
       rows.insert(rows.end(), &queries[q * padded], &queries[q * padded] + padded);
       tops.push_back(std::move(best[q]));
     }
-    if (hungry.empty()) return;
+    if (hungry.empty()) break;
     const std::vector<Probe> all = nearest_cells(
         index_.metric, anchors_.padded_dim, anchors_.anchors, anchors_.anchor_n2, rows, wanted);
     std::vector<Probe> fresh;
@@ -80,10 +82,11 @@ void Searcher::widen(const SearchOptions& options, std::span<const float> querie
       const auto begin = all.begin() + int64_t(i) * wanted;
       fresh.insert(fresh.end(), begin + seen, begin + wanted);
     }
-    scan_cells(index_, anchors_, {options.allow, options.deny}, rows, fresh, tops);
+    counts.add(scan_cells(index_, anchors_, {options.allow, options.deny}, rows, fresh, tops));
     for (size_t i = 0; i < hungry.size(); ++i) best[hungry[i]] = std::move(tops[i]);
     seen = wanted;
   }
+  return counts;
 }
 
 void Searcher::refine(std::span<const float> query, std::vector<Candidate>& candidates) const {
@@ -158,8 +161,8 @@ SearchResult Searcher::search(std::span<const float> queries, const SearchOption
                     turned, std::min(options.nprobe, index_.cells()));
   std::vector<TopK> best(n, TopK(kept));
   const ScanFilter filter = {options.allow, options.deny};
-  scan_cells(index_, anchors_, filter, turned, probes, best);
-  if (filter.active()) widen(options, turned, best);
+  PlaneCounts planes = scan_cells(index_, anchors_, filter, turned, probes, best);
+  if (filter.active()) planes.add(widen(options, turned, best));
 
   std::vector<std::vector<Candidate>> candidates(n);
   thread_pool().parallel_for(int64_t(n), 8, [&](int64_t begin, int64_t end) {
@@ -175,7 +178,7 @@ SearchResult Searcher::search(std::span<const float> queries, const SearchOption
 
   const float worst = key_of(index_.metric, std::numeric_limits<float>::infinity());
   SearchResult result = {options.k, std::vector<int64_t>(n * k, -1),
-                         std::vector<float>(n * k, worst)};
+                         std::vector<float>(n * k, worst), planes};
   thread_pool().parallel_for(int64_t(n), 8, [&](int64_t begin, int64_t end) {
     for (size_t q = size_t(begin); q < size_t(end); ++q) {
       const auto mine = std::span(ids).subspan(first[q], candidates[q].size());

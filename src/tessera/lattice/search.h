@@ -41,6 +41,7 @@ struct SearchResult {
   int64_t k = 0;
   std::vector<int64_t> ids;      // (n, k)
   std::vector<float> distances;  // (n, k); squared l2, or scores (larger is better)
+  PlaneCounts planes = {};
 };
 
 struct RangeResult {
@@ -65,8 +66,8 @@ class Searcher {
 
  private:
   std::vector<float> prepare(std::span<const float> queries) const;
-  void widen(const SearchOptions& options, std::span<const float> queries,
-             std::span<TopK> best) const;
+  PlaneCounts widen(const SearchOptions& options, std::span<const float> queries,
+                    std::span<TopK> best) const;
   void refine(std::span<const float> query, std::vector<Candidate>& candidates) const;
   void rerank(std::span<const float> query, const SearchOptions& options,
               std::span<const int64_t> ids, std::vector<Candidate>& candidates) const;

@@ -101,6 +101,13 @@ double recall_of(const TransformSample& s, const CodeSpec& spec, std::span<const
   return search_recall(Searcher(index), index.cells(), s.queries, nearest, k, original);
 }
 
+// Bits a dimension that the bytes of axes and diagonals, f16 both, come to.
+double bits_of_axes(const TransformSample& s) {
+  if (s.rows == 0) return 0;
+  const double numbers = double(s.dim) * s.dim + double(s.anchors.size());
+  return numbers * 16 / double(s.rows) / s.dim;
+}
+
 bool enough(const TransformSample& s) { return s.cells.size() >= size_t(s.dim); }
 
 }  // namespace
@@ -129,7 +136,10 @@ TransformChoice choose_transform(const TransformSample& sample, int32_t bits, ui
       true_nearest(sample.metric, sample.dim, sample.points, sample.queries, k);
   choice.rotation_recall = recall_of(sample, choice.spec, {}, nearest, k);
   choice.pca_recall = recall_of(sample, pca, diagonals, nearest, k);
-  if (choice.pca_recall > choice.rotation_recall) {
+  const double missed = (1 - choice.rotation_recall) * std::exp2(-bits_of_axes(sample));
+  const double found = double(sample.queries.size()) / sample.dim * double(k);
+  const double error = std::sqrt(missed * (1 - missed) / found);
+  if (1 - choice.pca_recall < missed - error) {
     choice.spec = std::move(pca);
     choice.diagonals = std::move(diagonals);
   }

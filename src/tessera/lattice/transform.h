@@ -20,6 +20,9 @@ struct TransformSample {
   std::span<const float> points;   // (n, dim)
   std::span<const int32_t> cells;  // (n)
   std::span<const float> queries;  // (m, dim)
+  // Vectors of the index to be, which share the bytes of axes and diagonals; 0: so many that these
+  // do not matter.
+  int64_t rows = 0;
 };
 
 // Principal axes of the sample's residuals, `bits` · dim bits in all. Its codes need diagonals
@@ -38,7 +41,9 @@ struct TransformChoice {
 };
 
 // The rotation where the coding gain is below 1 dB; else whichever finds more of the queries' 10
-// nearest in the sample.
+// nearest in the sample, for its bytes: what the rotation misses is taken to be halved by each bit
+// a dimension that the bytes of axes and diagonals would pay for, and axes must miss less than that
+// by a standard error.
 TransformChoice choose_transform(const TransformSample& sample, int32_t bits, uint64_t seed);
 
 }  // namespace tessera::lattice

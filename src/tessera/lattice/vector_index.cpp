@@ -29,7 +29,10 @@ CodeSpec spec_of(const Snapshot& snapshot, const std::filesystem::path& path) {
   }
   CodeSpec spec = code_spec_from_bytes(found->second);
   const int64_t bytes = spec.bits == 0 ? 0 : block_bytes(spec);
-  if (spec.dim != snapshot.info().dim || bytes != snapshot.info().block_bytes) {
+  const TailLayout tail = snapshot.info().tail;
+  const bool fits = spec.planes ? tail == planes_layout(hot_bytes(spec))
+                                : tail == TailLayout::padded || tail == TailLayout::registers;
+  if (spec.dim != snapshot.info().dim || bytes != snapshot.info().block_bytes || !fits) {
     fail(path.native(), ": its codes are described wrongly");
   }
   return spec;
@@ -183,7 +186,7 @@ void VectorIndex::State::encode(std::span<const float> vectors, std::vector<int3
       std::byte* const to = packed.data() + i * size_t(packer.vector_bytes());
       const std::span<uint8_t> codes(reinterpret_cast<uint8_t*>(to), padded);
       const Encoded encoded = coder.encode(residual, diagonal, codes);
-      const CodeFactors factors = {encoded.n2, encoded.g};
+      const CodeFactors factors = {encoded.n2, encoded.g, encoded.hot};
       std::memcpy(to + padded, &factors, sizeof factors);
     }
   });

@@ -22,6 +22,13 @@ namespace {
 #include "tessera/lattice/simd/dot.h"
 #include "tessera/lattice/simd/encode.h"
 #include "tessera/lattice/simd/scan.h"
+// scan.h first
+#include "tessera/lattice/simd/planes.h"
+
+void scan(const CodeShape& shape, const std::byte* blocks, int64_t count, const ScanTile& tile) {
+  return shape.hot_bytes > 0 ? scan_planes(shape, blocks, count, tile)
+                             : scan_whole(shape, blocks, count, tile);
+}
 
 }  // namespace
 

@@ -60,12 +60,17 @@ TESSERA_INLINE const char* one_group(const char* from, int group, int quads, Use
   return from;
 }
 
-// Calls it for the groups of half a block, in order.
-template <class Use>
-TESSERA_INLINE void each_group(const CodeShape& shape, const char* from, Use use) {
+TESSERA_INLINE int quads_of(const CodeShape& shape, int group) {
+  const int left = (shape.dim - group * kGroup + 3) / 4;
+  return left < kQuads ? left : kQuads;
+}
+
+// Calls it for the groups of half a block, in order; bits_of(group) of each.
+template <class Bits, class Use>
+TESSERA_INLINE void each_group_of(const CodeShape& shape, const char* from, Bits bits_of, Use use) {
   for (int group = 0; group * kGroup < shape.dim; ++group) {
-    const int left = (shape.dim - group * kGroup + 3) / 4, quads = left < kQuads ? left : kQuads;
-    switch (shape.group_bits[group]) {
+    const int quads = quads_of(shape, group);
+    switch (bits_of(group)) {
       case 0: {
         const Shorts none[kQuads] = {};
         use.template operator()<0>(group, none);
@@ -81,6 +86,12 @@ TESSERA_INLINE void each_group(const CodeShape& shape, const char* from, Use use
       default: from = one_group<8>(from, group, quads, use); break;
     }
   }
+}
+
+template <class Use>
+TESSERA_INLINE void each_group(const CodeShape& shape, const char* from, Use use) {
+  each_group_of(
+      shape, from, [&](int group) { return shape.group_bits[group]; }, use);
 }
 
 // A block as bytes, (2, padded_dim / 4, 16, 4). What lies past the last group is zero already.
@@ -279,7 +290,8 @@ TESSERA_INLINE void take_keys(const CodeShape& shape, const char* factors, int64
   }
 }
 
-void scan(const CodeShape& shape, const std::byte* blocks, int64_t count, const ScanTile& tile) {
+void scan_whole(const CodeShape& shape, const std::byte* blocks, int64_t count,
+                const ScanTile& tile) {
   char* bytes = reinterpret_cast<char*>(tile.scratch);
   auto* dots = reinterpret_cast<int32_t*>(bytes + int64_t(kBlock) * shape.padded_dim);
   const bool single = tile.count == 1;
