@@ -62,7 +62,7 @@ TEST_P(RenderedParts, EveryPartHasItsOwnOperandsAndLength) {
 TEST_P(RenderedParts, MapsOfAnyLength) {
   const KernelIR ir = all_casts_kernel(DType::f32);
   const size_t outputs = ir.operands.size() - 1;
-  const HostKernel together(ir, joined(16)), alone(ir, GetParam());
+  const HostKernel together(ir, joined(21)), alone(ir, GetParam());
   std::vector<Floats> x;
   for (const int64_t n : kExtents) x.push_back(waves(n, float(n)));
   std::vector<std::vector<double>> made(x.size() * outputs), expected;
@@ -81,7 +81,7 @@ TEST_P(RenderedParts, MapsOfAnyLength) {
     parts.push_back(part);
     alone.run(operands, kExtents[p]);
   }
-  together.run_parts(parts, 16);
+  together.run_parts(parts, 21);
   for (size_t i = 0; i < made.size(); ++i) {
     const size_t bytes = made[i].size() * sizeof(double);
     EXPECT_EQ(std::memcmp(made[i].data(), expected[i].data(), bytes), 0) << i;

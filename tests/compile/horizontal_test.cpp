@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compile/function_builder.h"
+#include "tessera/kernel/part_table.h"
 
 namespace tessera {
 namespace {
@@ -99,10 +100,25 @@ TEST(Horizontal, OneLaunchHasSoManyParts) {
     results.push_back(exp(leaves.back()));
   }
   const GraphFunction f = function(leaves, results);
-  const int64_t words = words_of_part(*kernels_of(f).kernels[0].call.ir);
+  const int64_t words = 2 + 4;  // of a part
   EXPECT_EQ(labels(joined(f, joining_target(5 * words))),
             (Labels{"exp × 4", "exp × 4", "exp × 3"}));
   EXPECT_EQ(labels(joined(f, joining_target(words))).size(), 11u);
+}
+
+TEST(Horizontal, TablesHaveFewSizes) {
+  KernelIR ir;
+  ir.operands.resize(12);
+  for (const int64_t parts : {2, 3, 8, 31, 32, 33, 148, 1000}) {
+    EXPECT_GE(table_capacity(parts), parts);
+    EXPECT_EQ(table_capacity(table_capacity(parts)), table_capacity(parts));
+  }
+  EXPECT_EQ(table_capacity(148), 160);
+  for (const int64_t words : {16, 33, 400, 512, 4087}) {
+    const int64_t most = most_parts(ir, words);
+    EXPECT_LE(16 * table_capacity(most), words);
+    EXPECT_GT(16 * table_capacity(most + 1), words);
+  }
 }
 
 TEST(Horizontal, IndicesAreLookedUpOneByOne) {

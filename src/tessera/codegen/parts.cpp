@@ -29,12 +29,15 @@ std::string table_parameters(const Dialect& dialect) {
 
 std::string enter_part(const KernelIR& ir, const BodyWriter& body, const Dialect& dialect,
                        const RenderOptions& options) {
-  std::string text = cat(
-      "  i32 which = 0;\n", unroll("  "), "  for (i32 step = ", options.parts / 2,
-      "; step > 0; step /= 2) {\n    if ((idx)table.begin[which + step] <= ", dialect.group_index,
-      ") which += step;\n  }\n", "  const idx group = ", dialect.group_index,
-      " - (idx)table.begin[which];\n",
-      "  const idx groups = (idx)(table.begin[which + 1] - table.begin[which]);\n");
+  const unsigned first = std::bit_ceil(unsigned(options.parts)) / 2;
+  const bool is_full = std::has_single_bit(unsigned(options.parts));
+  const std::string inside = is_full ? "" : cat("which + step < ", options.parts, " && ");
+  std::string text =
+      cat("  i32 which = 0;\n", unroll("  "), "  for (i32 step = ", first,
+          "; step > 0; step /= 2) {\n    if (", inside,
+          "(idx)table.begin[which + step] <= ", dialect.group_index, ") which += step;\n  }\n");
+  text += cat("  const idx group = ", dialect.group_index, " - (idx)table.begin[which];\n",
+              "  const idx groups = (idx)(table.begin[which + 1] - table.begin[which]);\n");
   const auto take = [&](const std::string& type, const std::string& name) {
     text += cat("  ", type, " const ", name, " = table.parts[which].", name, ";\n");
   };

@@ -46,9 +46,9 @@ struct RenderOptions {
   // them; launch both, in this order, with the same arguments, to which two are added behind
   // `error`: a pointer to scratch_bytes() bytes, aligned to 8, and the number of splits (64 bits).
   bool split = false;
-  // A joined kernel: a table of so many parts, a power of two from 2 on, or fewer. The arguments of
-  // its entries are then that table, as part_table() writes it, and `error`; promises hold for
-  // every part. REQUIRES a device whose addresses the host knows.
+  // A joined kernel: a table of so many parts, from 2 on, or fewer. The arguments of its entries
+  // are then that table, as part_table() writes it, and `error`; promises hold for every part.
+  // REQUIRES a device whose addresses the host knows.
   int parts = 0;
 };
 

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <bit>
 #include <map>
 
 #include "tessera/compile/passes.h"
+#include "tessera/kernel/part_table.h"
 
 namespace tessera {
 
@@ -63,10 +63,10 @@ class Joiner {
       if (can_join(node(int(k)))) alike[key(*node(int(k)).call.ir)].push_back(int(k));
     }
     for (const auto& [key, kernels] : alike) {
-      const int64_t room = target_.table_words / words_of_part(*node(kernels[0]).call.ir);
-      if (kernels.size() < 2 || room < 2) continue;
+      const int64_t most = most_parts(*node(kernels[0]).call.ir, target_.table_words);
+      if (kernels.size() < 2 || most < 2) continue;
       for (const int k : kernels) set_of_[size_t(k)] = int(sets_.size());
-      sets_.push_back({.most = std::bit_floor(size_t(room)), .waiting = {}});
+      sets_.push_back({.most = size_t(most), .waiting = {}});
     }
   }
 

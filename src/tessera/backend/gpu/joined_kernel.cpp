@@ -1,7 +1,8 @@
 #include "tessera/backend/gpu/joined_kernel.h"
 
 #include <algorithm>
-#include <bit>
+
+#include "tessera/kernel/part_table.h"
 
 namespace tessera::gpu {
 
@@ -23,7 +24,7 @@ JoinedKernel::JoinedKernel(Session& session, const KernelCall& call)
     promises_.split = promises_.split || splits_.back() > 1;
     promises_.narrow_index = promises_.narrow_index && fits_narrow_index(ir, extent0);
   }
-  promises_.parts = int(std::bit_ceil(call.parts.size()));
+  promises_.parts = int(table_capacity(int64_t(call.parts.size())));
   variant(true);
 }
 
