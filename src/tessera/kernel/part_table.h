@@ -10,7 +10,7 @@ namespace tessera {
 // How many parts a table has room for that takes so many: few sizes serve all numbers of parts.
 int64_t table_capacity(int64_t parts);
 
-// The most parts that a table of so many words of 8 bytes has room for; 1 or less: none.
+// The most parts that a table of so many words of 8 bytes has room for; 0: none.
 int64_t most_parts(const KernelIR& ir, int64_t table_words);
 
 }  // namespace tessera
