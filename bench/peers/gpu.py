@@ -148,6 +148,36 @@ def orders():
             line(f"cumsum_{shape[0]}x{shape[1]}_axis{axis}_{name}", total, torch.compile(total))
 
 
+def gpt2_shapes(width):
+    shapes = [(50257, width), (1024, width)]
+    for _ in range(12):
+        shapes += [(width,)] * 4
+        for rows, columns in ((width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)):
+            shapes += [(rows, columns), (columns,)]
+    return shapes + [(width,)] * 2
+
+
+def optimizers():
+    """Fused AdamW; in bf16 without a master, of which bench_gpu writes one."""
+    for name, dtype in DTYPES.items():
+        suffix = "" if name == "f32" else f"_{name}"
+        params = [made(*shape, dtype=dtype).requires_grad_() for shape in gpt2_shapes(large(768 * 64) // 64)]
+        for p in params:
+            p.grad = made(*p.shape, dtype=dtype)
+        adamw = torch.optim.AdamW(params, lr=1e-4, weight_decay=0.1, fused=True, capturable=True)
+
+        def norm():
+            return torch.nn.utils.get_total_norm([p.grad for p in params], foreach=True)
+
+        def clipped():
+            torch.nn.utils.clip_grad_norm_(params, 1.0, foreach=True)
+            adamw.step()
+
+        line("global_norm_gpt2" + suffix, norm)
+        line("adamw_gpt2" + suffix, adamw.step)
+        line("clipped_adamw_gpt2" + suffix, clipped)
+
+
 def products():
     def add(name, m, n, k, dtype):
         a, b = made(m, k, dtype=dtype), made(n, k, dtype=dtype)
@@ -182,4 +212,5 @@ if __name__ == "__main__":
     rows()
     losses()
     orders()
+    optimizers()
     products()

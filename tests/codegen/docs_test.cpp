@@ -46,6 +46,10 @@ std::map<std::string, std::string> blocks() {
 
   Tensor total = sum(x, {0, 1}, true);
   result["split"] = kernel_text(the_kernel(total), cuda_dialect(), true);
+
+  const std::string joined = render(the_kernel(z), cuda_dialect(), {.parts = 160}).source;
+  const size_t types = joined.find("struct t_part"), body = joined.find("  const idx count");
+  result["parts"] = joined.substr(types, body - types);
   return result;
 }
 

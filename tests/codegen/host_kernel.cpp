@@ -197,6 +197,29 @@ int HostKernel::run_split(std::vector<void*> operands, int64_t extent0, int64_t 
   return error;
 }
 
+void HostKernel::run_parts(std::vector<KernelPart> parts, int capacity, int64_t max_groups) const {
+  const bool split = fold_entry_ != nullptr;
+  std::vector<std::vector<uint64_t>> scratch;
+  for (KernelPart& part : parts) {
+    const int64_t bytes = rendered_.scratch_bytes(ir_, part.extent0, part.splits);
+    part.scratch = scratch.emplace_back(size_t(bytes / 8)).data();
+    part.groups = rendered_.group_count(ir_, part.extent0, part.splits);
+    if (!split) part.groups = std::min(part.groups, max_groups);
+  }
+  const auto run = [&](void* entry) {
+    std::vector<uint64_t> table = part_table(parts, capacity, split);
+    void* error = nullptr;
+    std::vector<void*> params = {table.data(), &error};
+    int64_t groups = 0;
+    for (const KernelPart& part : parts) groups += part.groups;
+    launch(entry, params, groups);
+  };
+  run(entry_);
+  if (!split) return;
+  for (KernelPart& part : parts) part.groups = rendered_.fold_group_count(ir_, part.extent0);
+  run(fold_entry_);
+}
+
 void HostKernel::launch(void* entry, std::vector<void*>& params, int64_t count) const {
   const auto groups = unsigned(count);
   std::barrier<> barrier(rendered_.group_size);

@@ -29,6 +29,10 @@ class HostKernel {
   // A split kernel: both entries.
   int run_split(std::vector<void*> operands, int64_t extent0, int64_t splits) const;
 
+  // A joined kernel, of `capacity` parts or fewer. Groups and, of a split one, the scratch memory
+  // are given here.
+  void run_parts(std::vector<KernelPart> parts, int capacity, int64_t max_groups = 3) const;
+
   const RenderedKernel& rendered() const { return rendered_; }
 
   // The same with vectors of elements.

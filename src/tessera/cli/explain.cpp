@@ -12,6 +12,7 @@
 #include "tessera/exec/profile.h"
 #include "tessera/graph/print.h"
 #include "tessera/io/atomic_file.h"
+#include "tessera/kernel/part_table.h"
 #include "tessera/runtime/registry.h"
 
 namespace tessera::cli {
@@ -95,9 +96,18 @@ void print_source(const Program& program, const Dialect& dialect, std::ostream& 
       out << ": a named kernel\n";
       continue;
     }
-    const RenderedKernel kernel = render(*ir, dialect);
+    std::vector<int64_t> parts = instruction.call.parts;
+    RenderOptions options;
+    // Programs with joined kernels are a CUDA device's, whose own text is shown.
+    if (!parts.empty() && &dialect == &cuda_dialect()) {
+      options.parts = int(table_capacity(int64_t(parts.size())));
+    }
+    if (parts.empty()) parts = {ir->extents[0]};
+    const RenderedKernel kernel = render(*ir, dialect, options);
+    int64_t groups = 0;
+    for (const int64_t extent0 : parts) groups += kernel.group_count(*ir, extent0);
     const bool repeated = std::ranges::find(printed, kernel.source) != printed.end();
-    out << ": " << kernel.group_count(*ir, ir->extents[0]) << " groups of " << kernel.group_size
+    out << ": " << groups << " groups of " << kernel.group_size
         << (repeated ? ", " + kernel.entry + " again\n" : "\n" + kernel.source + "\n");
     if (!repeated) printed.push_back(kernel.source);
   }

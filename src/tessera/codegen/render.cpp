@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tessera/codegen/body.h"
+#include "tessera/codegen/parts.h"
 #include "tessera/codegen/prelude.h"
 #include "tessera/codegen/text.h"
 
@@ -59,14 +60,16 @@ class Renderer {
     const int width = plan_.width;
     std::string text = signature(comment(ir_), entry);
     text += cat("  const idx count = ", body_.addressing().count("point"), ";\n");
-    text += cat("  const idx first = ", dialect_.group_index, " * ", plan_.group_size, " + ",
+    text += cat("  const idx first = ", group_index(), " * ", plan_.group_size, " + ",
                 dialect_.lane, ";\n");
-    text += cat("  const idx stride = ", dialect_.group_count, " * ", plan_.group_size, ";\n");
+    text += cat("  const idx stride = ", group_count(), " * ", plan_.group_size, ";\n");
     if (plan_.has_tail) text += cat("  const idx whole = count - count % ", width, ";\n");
     const std::string times = width > 1 ? cat(" * ", width) : "";
     text += cat("  for (idx point = first", times, "; point < ", plan_.has_tail ? "whole" : "count",
                 "; point += stride", times, ") {\n", points(width), "  }\n");
     if (plan_.has_tail) {
+      // A few points: unrolled, they would take more registers than all others.
+      if (options_.parts > 0) text += "  #pragma unroll 1\n";
       text += cat("  for (idx point = whole + first; point < count; point += stride) {\n",
                   points(1), "  }\n");
     }
@@ -123,6 +126,10 @@ class Renderer {
     const std::string kernel =
         replace_all(replace_all(dialect_.kernel, "$group", group), "$bounds", bounds);
     std::string text = cat(title, "\n", kernel, " ", entry, "(\n");
+    if (options_.parts > 0) {
+      return cat(text, table_parameters(dialect_), ") {\n",
+                 enter_part(ir_, body_, dialect_, options_));
+    }
     for (int i = 0; i < int(ir_.operands.size()); ++i) {
       text += cat("    ", body_.operand_type(i), "* ", body_.operand_name(i), ",");
       text += options_.operand_offsets ? cat(" i64 start", i, ",\n") : "\n";
@@ -134,6 +141,13 @@ class Renderer {
       text += cat("  ", body_.operand_name(i), " += start", i, ";\n");
     }
     return text;
+  }
+
+  std::string_view group_index() const {
+    return options_.parts > 0 ? "group" : dialect_.group_index;
+  }
+  std::string_view group_count() const {
+    return options_.parts > 0 ? "groups" : dialect_.group_count;
   }
 
   std::string points(int width) {
@@ -182,7 +196,7 @@ class Renderer {
                                    : cat(" / ", plan_.parts),
                   ";\n");
     }
-    std::string group(dialect_.group_index), groups(dialect_.group_count);
+    std::string group(group_index()), groups(group_count());
     if (is_part) {
       text += cat("  const idx split = ", group, " % (idx)splits;\n");
       group += " / (idx)splits", groups += " / (idx)splits";
@@ -280,6 +294,7 @@ RenderedKernel render(const KernelIR& original, const Dialect& dialect,
   TESSERA_ASSERT(options.max_group_size > 0 &&
                  std::has_single_bit(unsigned(options.max_group_size)));
   TESSERA_ASSERT(!options.split || can_split(ir));
+  TESSERA_ASSERT(options.parts == 0 || (options.parts > 1 && !options.operand_offsets));
   const Plan plan = make_plan(ir, options);
   RenderedKernel kernel;
   kernel.entry = entry_name(ir.name);
@@ -297,6 +312,9 @@ RenderedKernel render(const KernelIR& original, const Dialect& dialect,
     kernel.fold_entry = kernel.entry + "_fold";
     kernel.scratch_values = FoldWriter(ir, dialect, plan).scratch_values();
     text += "\n" + Renderer(ir, dialect, options, plan).fold(kernel.fold_entry);
+  }
+  if (options.parts > 0) {
+    text = table_types(ir, BodyWriter(ir, dialect, plan), dialect, options) + "\n" + text;
   }
   kernel.source = prelude(text, dialect, options.narrow_index) + "\n" + text;
   return kernel;

@@ -18,7 +18,9 @@
 //   options.split = split_count(ir, extent0, groups_wanted) > 1;
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tessera/codegen/dialect.h"
 #include "tessera/kernel/kernel_ir.h"
@@ -44,7 +46,21 @@ struct RenderOptions {
   // them; launch both, in this order, with the same arguments, to which two are added behind
   // `error`: a pointer to scratch_bytes() bytes, aligned to 8, and the number of splits (64 bits).
   bool split = false;
+  // A joined kernel: a table of so many parts, from 2 on, or fewer. The arguments of its entries
+  // are then that table, as part_table() writes it, and `error`; promises hold for every part.
+  // REQUIRES a device whose addresses the host knows.
+  int parts = 0;
 };
+
+// One set of operands of a joined kernel.
+struct KernelPart {
+  std::vector<void*> operands;  // addresses, in the order of the ir's
+  int64_t extent0 = 0;
+  int64_t groups = 1;  // of the launch; all parts together fewer than 2^31
+  void* scratch = nullptr;
+  int64_t splits = 1;
+};
+std::vector<uint64_t> part_table(std::span<const KernelPart> parts, int capacity, bool split);
 
 struct RenderedKernel {
   std::string source;

@@ -85,6 +85,11 @@ Program compile_graph(const GraphFunction& function, const Target& target,
   schedule(kernels);
   if (options.verify) check("schedule", verify_kernels(kernels));
   clock.done("schedule");
+  if (options.horizontal && target.table_words > 0) {
+    horizontal(kernels, target);
+    if (options.verify) check("horizontal", verify_kernels(kernels));
+    clock.done("horizontal");
+  }
   Program program = plan_memory(kernels, target.alignment);
   if (options.verify) check("plan_memory", verify_program(program));
   clock.done("plan_memory");

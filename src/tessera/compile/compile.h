@@ -1,6 +1,6 @@
 // The compiler: graph in, Program out. Passes in order: lower, simplify, match, join,
-// layout, rematerialize, recompute, fuse, schedule, plan_memory. Each is a file here and
-// deterministic.
+// layout, rematerialize, recompute, fuse, schedule, horizontal, plan_memory. Each is a file here
+// and deterministic.
 #pragma once
 
 #include <string>
@@ -15,6 +15,7 @@ struct CompileOptions {
   bool rematerialize = true;  // off: checkpoint has no effect
   bool recompute = true;      // off: what kernels share is stored once, never computed twice
   bool fuse = true;           // off: one kernel per instance
+  bool horizontal = true;     // off: kernels that are alike are launched one by one
   bool kernel_ops = true;     // off: every kernel op becomes its composite
 #ifdef NDEBUG
   bool verify = false;  // check what each pass leaves behind

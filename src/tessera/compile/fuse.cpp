@@ -14,12 +14,14 @@ bool may_share(const KernelNode& k, size_t input, size_t output) {
     return int(input) == k.in_place && output == first_output(k) && is_contiguous(in.view);
   }
   if (!k.call.ir->is_map()) return false;  // may load again after it has stored
+  const PartOperand from = part_operand(k.call, input), to = part_operand(k.call, output);
+  if (from.part != to.part) return false;
   const IrInst* store = nullptr;
   for (const IrInst& inst : k.call.ir->insts) {
-    if (inst.kind == IrKind::store && inst.operand == int(output)) store = &inst;
+    if (inst.kind == IrKind::store && inst.operand == int(to.operand)) store = &inst;
   }
   for (const IrInst& inst : k.call.ir->insts) {
-    if (inst.kind != IrKind::load || inst.operand != int(input)) continue;
+    if (inst.kind != IrKind::load || inst.operand != int(from.operand)) continue;
     if (inst.masked || inst.indexed || inst.strides != store->strides ||
         inst.offset != store->offset) {
       return false;

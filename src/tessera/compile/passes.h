@@ -50,6 +50,11 @@ KernelGraph fuse(const Instances& instances, bool enabled);
 // otherwise whatever keeps memory low. Recomputations come as late as possible. Sets `after`.
 void schedule(KernelGraph& graph);
 
+// Makes one launch of kernels that are alike up to their buffers and first extents and wait for
+// each other in no way, such as an optimiser's updates; REQUIRES schedule() before. A kernel may
+// run later than scheduled, up to where its value is read, and where that takes next to no memory.
+void horizontal(KernelGraph& graph, const Target& target);
+
 // Gives every temporary a place in the arena and every assign its way into storage.
 Program plan_memory(const KernelGraph& graph, int alignment);
 

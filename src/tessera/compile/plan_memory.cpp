@@ -252,7 +252,7 @@ class Planner {
       if (instruction.buffers[i] < 0) continue;
       const OperandView& operand = instruction.call.operands[i];
       const int64_t elements = instruction.call.ir
-                                   ? elements_touched(*instruction.call.ir, int(i))
+                                   ? elements_touched(instruction.call, i)
                                    : elements_touched(operand.view.shape, operand.view.strides);
       const int64_t most = graph_.buffers[size_t(instruction.buffers[i])].bytes;
       bytes += std::min(elements * size_of(operand.dtype), most);
@@ -269,12 +269,15 @@ class Planner {
   }
 
   // Several accesses of one operand mostly touch the same elements: the widest counts.
-  static int64_t elements_touched(const KernelIR& ir, int operand) {
+  static int64_t elements_touched(const KernelCall& call, size_t i) {
+    const auto [part, operand] = part_operand(call, i);
+    Dims all = call.ir->extents;
+    if (!call.parts.empty()) all[0] = call.parts[part];
     int64_t most = 0;
-    for (const IrInst& inst : ir.insts) {
+    for (const IrInst& inst : call.ir->insts) {
       const bool access = inst.kind == IrKind::load || inst.kind == IrKind::store;
-      if (!access || inst.operand != operand) continue;
-      Dims extents = ir.extents;
+      if (!access || inst.operand != int(operand)) continue;
+      Dims extents = all;
       for (int d = 0; inst.masked && d < extents.rank(); ++d) {
         const int64_t low = std::max<int64_t>(inst.low[d], 0);
         extents[d] = std::max<int64_t>(std::min(inst.high[d], extents[d]) - low, 0);

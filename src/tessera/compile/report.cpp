@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <sstream>
+#include <utility>
 
 #include "tessera/compile/program.h"
 #include "tessera/graph/scope.h"
@@ -49,6 +50,23 @@ std::string buffer_name(const Program& program, int b) {
 std::string instruction_name(const Program& program, size_t i) {
   const Instruction& instruction = program.instructions[i];
   return cat('#', i, ' ', instruction.label, origin(instruction.scope, instruction.line));
+}
+
+// "external0 f32[8] -> output0 f32[8]", for each part of a joined kernel.
+std::vector<std::string> operand_texts(const Program& program, const Instruction& instruction) {
+  const KernelCall& call = instruction.call;
+  const size_t outputs = call.operands.size() - size_t(call.outputs);
+  std::vector<std::string> parts(std::max<size_t>(call.parts.size(), 1));
+  std::vector<char> has_outputs(parts.size(), 0);
+  for (size_t k = 0; k < call.operands.size(); ++k) {
+    const size_t part = part_operand(call, k).part;
+    std::string& text = parts[part];
+    const bool is_first = k >= outputs && !std::exchange(has_outputs[part], 1);
+    text += is_first ? (text.empty() ? "-> " : " -> ") : (text.empty() ? "" : ", ");
+    text += cat(buffer_name(program, instruction.buffers[k]), ' ', name(call.operands[k].dtype),
+                to_string(call.operands[k].view.shape));
+  }
+  return parts;
 }
 
 }  // namespace
@@ -111,16 +129,9 @@ std::string to_string(const Program& program) {
     const Instruction& instruction = program.instructions[i];
     out << '#' << i << ' ' << instruction.label;
     if (instruction.lane != Lane::compute) out << " [" << lane_name(instruction.lane) << ']';
-    out << " (";
-    const size_t outputs = instruction.buffers.size() - size_t(instruction.call.outputs);
-    for (size_t k = 0; k < instruction.buffers.size(); ++k) {
-      if (k > 0) out << (k == outputs ? " -> " : ", ");
-      if (k == 0 && outputs == 0) out << "-> ";
-      const OperandView& operand = instruction.call.operands[k];
-      out << buffer_name(program, instruction.buffers[k]) << ' ' << name(operand.dtype)
-          << to_string(operand.view.shape);
-    }
-    out << ")\n";
+    const std::vector<std::string> parts = operand_texts(program, instruction);
+    out << " (" << parts[0] << ")\n";
+    for (size_t p = 1; p < parts.size(); ++p) out << "  and (" << parts[p] << ")\n";
     if (instruction.call.ir) out << to_string(*instruction.call.ir);
   }
   return out.str();

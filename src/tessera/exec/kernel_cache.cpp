@@ -7,7 +7,11 @@
 namespace tessera {
 
 std::string kernel_key(const KernelCall& call) {
-  if (call.ir) return "ir " + key(*call.ir);
+  if (call.ir) {
+    std::string text = "ir " + key(*call.ir);
+    for (const int64_t extent : call.parts) text += cat(' ', extent);
+    return text;
+  }
   std::string text =
       cat(call.kernel, ' ', call.attrs.axis, ' ', std::bit_cast<uint64_t>(call.attrs.scalar), ' ',
           std::bit_cast<uint64_t>(call.attrs.rate), ' ', call.outputs);

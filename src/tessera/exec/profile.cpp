@@ -51,14 +51,19 @@ double flops_of(const KernelCall& call) {
   return a.rank() < 2 ? 0 : 2.0 * double(numel(c)) * double(a[a.rank() - 1]);
 }
 
+// Of a joined kernel, those of its first part.
 std::string operands_of(const KernelCall& call) {
   std::string text;
   const size_t inputs = call.operands.size() - size_t(call.outputs);
+  const char* separator = "";
   for (size_t i = 0; i < call.operands.size(); ++i) {
-    if (i == inputs) text += i == 0 ? "-> " : " -> ";
-    if (i > 0 && i != inputs) text += ", ";
-    text += cat(call.operands[i].dtype, call.operands[i].view.shape);
+    if (i == inputs) text += text.empty() ? "-> " : " -> ";
+    if (i == inputs) separator = "";
+    if (part_operand(call, i).part > 0) continue;
+    text += cat(separator, call.operands[i].dtype, call.operands[i].view.shape);
+    separator = ", ";
   }
+  if (!call.parts.empty()) text += cat("; and ", call.parts.size() - 1, " more");
   return text;
 }
 

@@ -8,4 +8,15 @@ bool Target::has(std::string_view kernel) const {
   return std::find(named_kernels.begin(), named_kernels.end(), kernel) != named_kernels.end();
 }
 
+PartOperand part_operand(const KernelCall& call, size_t i) {
+  if (call.parts.empty()) return {0, i};
+  const size_t parts = call.parts.size(), outputs = size_t(call.outputs) / parts;
+  const size_t inputs = call.operands.size() / parts - outputs, all_inputs = parts * inputs;
+  if (i < all_inputs) return {i / inputs, i % inputs};
+  return {(i - all_inputs) / outputs, inputs + (i - all_inputs) % outputs};
+}
+
+// Beside its operands: an extent, scratch memory and its splits, and where its groups begin.
+int64_t words_of_part(const KernelIR& ir) { return int64_t(ir.operands.size()) + 4; }
+
 }  // namespace tessera

@@ -35,7 +35,20 @@ struct KernelCall {
   int outputs = 1;  // how many of the last operands are written
   KernelAttrs attrs;
   std::shared_ptr<const CustomKernel> custom = nullptr;  // the kernel named "custom" only
+  // A joined kernel: the ir over several sets of operands, its parts, in one launch and in no
+  // order; extents[0] of each. `operands` are the inputs of all, part by part, then their outputs.
+  // Empty: there is one set.
+  std::vector<int64_t> parts = {};
 };
+
+// Whose operand number `i` of a call is: which part's, and which of the ir's operands.
+struct PartOperand {
+  size_t part, operand;
+};
+PartOperand part_operand(const KernelCall& call, size_t i);
+
+// Words of 8 bytes that a part takes in the table of a joined kernel.
+int64_t words_of_part(const KernelIR& ir);
 
 // The named kernels of this design and their operands (inputs -> outputs):
 //   matmul               a (…, M, K), b (…, K, N) -> c (…, M, N); any strides; batch extents equal
@@ -79,6 +92,7 @@ struct Target {
   int64_t memory_bytes = 0;
   int alignment = 64;                      // of buffers and of offsets inside an arena, bytes
   std::vector<std::string> named_kernels;  // those it has
+  int64_t table_words = 0;  // of a joined kernel's table; 0: it has no joined kernels
 
   bool has(std::string_view kernel) const;
 };

@@ -15,6 +15,7 @@
 #include "tessera/backend/cuda/kernels/scan.h"
 #include "tessera/backend/cuda/kernels/scatter_rows.h"
 #include "tessera/backend/gpu/generated_kernel.h"
+#include "tessera/backend/gpu/joined_kernel.h"
 #include "tessera/backend/gpu/named_kernel.h"
 #include "tessera/base/device.h"
 #include "tessera/runtime/counters.h"
@@ -55,6 +56,17 @@ constexpr OwnKernel kBetterKernels[] = {
     {"topk", made_by<make_order_rows>},
 };
 
+// Tables of joined kernels are parameters, of which a kernel has 32,764 bytes from CUDA 12.1 on,
+// and had 4,096 before; a pointer goes beside the table.
+int64_t table_words(int driver_version) {
+  constexpr int64_t kNow = 32764, kBefore = 4096, kBeside = 64, kWord = 8;
+  if (!nvrtc_library().nvrtc) return 0;
+  int major = 0, minor = 0;
+  nvrtc_library().nvrtc->version(&major, &minor);
+  const bool has_more = std::min(1000 * major + 10 * minor, driver_version) >= 12010;
+  return ((has_more ? kNow : kBefore) - kBeside) / kWord;
+}
+
 Target describe_target(const DeviceInfo& info, int driver_version, const std::string& name) {
   Target target;
   target.device = name;
@@ -65,6 +77,7 @@ Target describe_target(const DeviceInfo& info, int driver_version, const std::st
     target.named_kernels.emplace_back(row.name);
   }
   for (const OwnKernel& own : kOwnKernels) target.named_kernels.emplace_back(own.name);
+  target.table_words = table_words(driver_version);
   return target;
 }
 
@@ -135,6 +148,7 @@ class CudaBackend : public Backend {
 
   std::unique_ptr<Executable> compile(const KernelCall& call) override {
     counters().compiles.fetch_add(1, std::memory_order_relaxed);
+    if (!call.parts.empty()) return std::make_unique<gpu::JoinedKernel>(session_, call);
     if (call.ir) return std::make_unique<gpu::GeneratedKernel>(session_, *call.ir);
     for (const OwnKernel& own : kOwnKernels) {
       if (own.name == call.kernel) return own.make(session_, call);

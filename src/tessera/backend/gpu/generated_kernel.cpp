@@ -9,20 +9,6 @@ namespace {
 
 constexpr int64_t kLargestGroup = 256, kLargestRowGroup = 1024;
 constexpr int64_t kGroupsPerUnit = 8;  // of a split kernel: a few times what runs at once
-constexpr int kAlignment = 16;
-
-Range range_of_groups(int64_t groups, const RenderedKernel& rendered) {
-  Range range;
-  range.group[0] = size_t(rendered.group_size);
-  range.local_bytes = size_t(rendered.local_bytes);
-  range.groups[0] = size_t(groups);
-  return range;
-}
-
-void* address(BufferRef buffer) {
-  return buffer.handle == nullptr ? nullptr
-                                  : static_cast<std::byte*>(buffer.handle) + buffer.offset;
-}
 
 // What indices must be in; empty where no load is indexed.
 std::string index_range(const KernelIR& ir) {
@@ -39,8 +25,54 @@ std::string index_range(const KernelIR& ir) {
 
 }  // namespace
 
+Range range_of_groups(int64_t groups, const RenderedKernel& rendered) {
+  Range range;
+  range.group[0] = size_t(rendered.group_size);
+  range.local_bytes = size_t(rendered.local_bytes);
+  range.groups[0] = size_t(groups);
+  return range;
+}
+
+void* address(BufferRef buffer) {
+  return buffer.handle == nullptr ? nullptr
+                                  : static_cast<std::byte*>(buffer.handle) + buffer.offset;
+}
+
+bool are_aligned(std::span<const BufferRef> operands) {
+  return std::ranges::all_of(
+      operands, [](const BufferRef& buffer) { return buffer.offset % kOperandAlignment == 0; });
+}
+
+int64_t groups_wanted(const Session& session) {
+  return kGroupsPerUnit * session.device().compute_units;
+}
+
+std::unique_ptr<BuiltKernel> build_generated(Session& session, const KernelIR& ir,
+                                             RenderOptions options) {
+  const gpu::DeviceTraits& device = session.device();
+  const auto at_most = [&](int64_t size) {
+    return int(std::bit_floor(uint64_t(std::min(size, device.largest_group))));
+  };
+  options.operand_offsets = !device.has_addresses;
+  options.max_group_size = at_most(kLargestGroup);
+  options.max_row_group = at_most(kLargestRowGroup);
+  options.local_bytes = device.row_bytes;
+  auto made = std::make_unique<BuiltKernel>();
+  // A kernel that needs many registers may fit fewer work items than the device.
+  for (;; options.max_group_size /= 2, options.max_row_group = options.max_group_size) {
+    made->rendered = render(ir, *device.dialect, options);
+    const RenderedKernel& rendered = made->rendered;
+    made->kernel = session.build(ir.name, rendered.source, rendered.entry);
+    if (options.split) made->fold = session.build(ir.name, rendered.source, rendered.fold_entry);
+    const bool fits = made->kernel->largest_group() >= rendered.group_size &&
+                      (!made->fold || made->fold->largest_group() >= rendered.group_size);
+    if (options.max_group_size == 1 || fits) break;
+  }
+  return made;
+}
+
 GeneratedKernel::GeneratedKernel(Session& session, const KernelIR& ir)
-    : session_(session), ir_(ir), groups_wanted_(kGroupsPerUnit * session.device().compute_units) {
+    : session_(session), ir_(ir), groups_wanted_(groups_wanted(session)) {
   const std::string range = index_range(ir);
   if (!range.empty()) check_ = session.make_check(ir.name, "an index is", range);
   variant(promises(ir.extents[0], true));
@@ -50,48 +82,21 @@ GeneratedKernel::Promises GeneratedKernel::promises(int64_t extent0, bool aligne
   return {aligned, fits_narrow_index(ir_, extent0), split_count(ir_, extent0, groups_wanted_) > 1};
 }
 
-const GeneratedKernel::Variant& GeneratedKernel::variant(const Promises& p) const {
+const BuiltKernel& GeneratedKernel::variant(const Promises& p) const {
   const std::lock_guard lock(mutex_);
   auto& made = variants_[size_t(p.aligned) + 2 * size_t(p.narrow) + 4 * size_t(p.split)];
-  if (made == nullptr) made = compile(p);
-  return *made;
-}
-
-std::unique_ptr<GeneratedKernel::Variant> GeneratedKernel::compile(const Promises& p) const {
-  RenderOptions options;
-  options.operand_offsets = !session_.device().has_addresses;
-  options.alignment = p.aligned ? kAlignment : 1;
-  options.narrow_index = p.narrow;
-  options.split = p.split;
-  const auto at_most = [&](int64_t size) {
-    return int(std::bit_floor(uint64_t(std::min(size, session_.device().largest_group))));
-  };
-  options.max_group_size = at_most(kLargestGroup);
-  options.max_row_group = at_most(kLargestRowGroup);
-  options.local_bytes = session_.device().row_bytes;
-  auto made = std::make_unique<Variant>();
-  // A kernel that needs many registers may fit fewer work items than the device.
-  for (;; options.max_group_size /= 2, options.max_row_group = options.max_group_size) {
-    made->rendered = render(ir_, *session_.device().dialect, options);
-    const RenderedKernel& rendered = made->rendered;
-    made->kernel = session_.build(ir_.name, rendered.source, rendered.entry);
-    if (p.split) {
-      made->fold = session_.build(ir_.name, rendered.source, rendered.fold_entry);
-    }
-    const bool fits = made->kernel->largest_group() >= rendered.group_size &&
-                      (!made->fold || made->fold->largest_group() >= rendered.group_size);
-    if (options.max_group_size == 1 || fits) break;
+  if (made == nullptr) {
+    made = build_generated(session_, ir_,
+                           {.alignment = p.aligned ? kOperandAlignment : 1,
+                            .narrow_index = p.narrow,
+                            .split = p.split});
   }
-  return made;
+  return *made;
 }
 
 void GeneratedKernel::launch(std::span<const BufferRef> operands, int64_t extent0,
                              Stream stream) const {
-  // Handles themselves are aligned.
-  const bool aligned = std::all_of(operands.begin(), operands.end(), [](const BufferRef& buffer) {
-    return buffer.offset % kAlignment == 0;
-  });
-  const Variant& v = variant(promises(extent0, aligned));
+  const BuiltKernel& v = variant(promises(extent0, are_aligned(operands)));
   const RenderedKernel& rendered = v.rendered;
   const int64_t splits = v.fold ? split_count(ir_, extent0, groups_wanted_) : 1;
   void* const scratch =

@@ -9,6 +9,26 @@
 
 namespace tessera::gpu {
 
+struct BuiltKernel {
+  RenderedKernel rendered;
+  std::unique_ptr<Kernel> kernel, fold;
+};
+
+// Groups are as large as the device and the kernel's registers allow; the other options are the
+// caller's promises.
+std::unique_ptr<BuiltKernel> build_generated(Session& session, const KernelIR& ir,
+                                             RenderOptions promises);
+
+// Handles themselves are aligned.
+bool are_aligned(std::span<const BufferRef> operands);
+inline constexpr int kOperandAlignment = 16;
+
+// About how many groups a kernel whose rows are split should have.
+int64_t groups_wanted(const Session& session);
+
+void* address(BufferRef buffer);  // of a device that has_addresses
+Range range_of_groups(int64_t groups, const RenderedKernel& rendered);
+
 class GeneratedKernel : public GpuExecutable {
  public:
   GeneratedKernel(Session& session, const KernelIR& ir);
@@ -20,21 +40,16 @@ class GeneratedKernel : public GpuExecutable {
   struct Promises {
     bool aligned, narrow, split;
   };
-  struct Variant {
-    RenderedKernel rendered;
-    std::unique_ptr<Kernel> kernel, fold;
-  };
 
   Promises promises(int64_t extent0, bool aligned) const;
-  const Variant& variant(const Promises& promises) const;  // compiled on first use
-  std::unique_ptr<Variant> compile(const Promises& promises) const;
+  const BuiltKernel& variant(const Promises& promises) const;  // compiled on first use
 
   Session& session_;
   const KernelIR ir_;
   const int64_t groups_wanted_;
   std::shared_ptr<const IndexCheck> check_;  // null where no load is indexed
   mutable std::mutex mutex_;
-  mutable std::array<std::unique_ptr<Variant>, 8> variants_;
+  mutable std::array<std::unique_ptr<BuiltKernel>, 8> variants_;
 };
 
 }  // namespace tessera::gpu

@@ -45,6 +45,8 @@ class Arguments {
   requires std::is_trivially_copyable_v<T>
   void add(const T& value) { append(&value, sizeof value); }
 
+  void add_bytes(std::span<const std::byte> value) { append(value.data(), value.size()); }
+
   size_t size() const { return values_.size(); }
   const void* at(size_t i) const { return bytes_.data() + values_[i].offset; }
   size_t bytes(size_t i) const { return values_[i].bytes; }
