@@ -36,6 +36,7 @@ extern const Command kInfo;      // index_info.cpp
 extern const Command kMaintain;  // maintain.cpp
 extern const Command kSearch;    // search.cpp
 extern const Command kSelftest;  // selftest.cpp
+extern const Command kTrain;     // train.cpp
 
 std::span<const Command* const> commands();
 
