@@ -82,6 +82,9 @@ class ExampleFiles {
       for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(step * float(i * i % 4999));
       write_npy(path, DType::f32, {rows, 16}, std::as_bytes(std::span(numbers)));
     };
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += "line " + std::to_string(i * i % 97) + " of a text\n";
+    write_text("text.txt", text);
     write("vectors.npy", 2000, 0.37f);
     write("queries.npy", 20, 0.11f);
     EXPECT_EQ(run_command({"compress", "vectors.npy", "--anchors", "20"}).status, 0);
