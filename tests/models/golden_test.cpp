@@ -93,16 +93,17 @@ TEST_P(GoldenGpt, TenStepsOfAdamW) {
   EXPECT_EQ(step.stats().compilations, 1);
 }
 
+std::string name_of(const ::testing::TestParamInfo<std::tuple<Precision, Checkpointing>>& test) {
+  const char* const names[] = {"none", "selective", "block"};
+  return cat(std::get<0>(test.param).dtype, "_", names[size_t(std::get<1>(test.param))]);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GoldenGpt,
                          ::testing::Combine(::testing::ValuesIn(kPrecisions),
                                             ::testing::Values(Checkpointing::none,
                                                               Checkpointing::selective,
                                                               Checkpointing::block)),
-                         [](const auto& test) {
-                           const char* const names[] = {"none", "selective", "block"};
-                           return cat(std::get<0>(test.param).dtype, "_",
-                                      names[size_t(std::get<1>(test.param))]);
-                         });
+                         name_of);
 
 }  // namespace
 }  // namespace tessera

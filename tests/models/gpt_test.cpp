@@ -81,16 +81,16 @@ TEST(GptModel, SeesNothingOfWhatComesLater) {
   const Gpt model(kSmall, Random(2));
   const Tensor whole = model.logits(some_tokens());
   const Tensor start = model.logits(slice(some_tokens(), 1, 0, 2));
-  EXPECT_LT(amax(abs(slice(whole, 1, 0, 2) - start)).item(), 1e-6);
+  EXPECT_LT(max(abs(slice(whole, 1, 0, 2) - start)).item(), 1e-6);
 }
 
 TEST(GptModel, PositionsAreThoseAskedFor) {
   const Gpt model(kSmall, Random(2));
   const Tensor tokens = some_tokens();
   const Tensor same = model.head(model.hidden(tokens, arange(4)));
-  EXPECT_LT(amax(abs(same - model.logits(tokens))).item(), 1e-6);
+  EXPECT_LT(max(abs(same - model.logits(tokens))).item(), 1e-6);
   const Tensor moved = model.head(model.hidden(tokens, arange(4) + 1));
-  EXPECT_GT(amax(abs(moved - model.logits(tokens))).item(), 1e-3);
+  EXPECT_GT(max(abs(moved - model.logits(tokens))).item(), 1e-3);
 }
 
 TEST(GptModel, WithoutBiasesAndUntied) {
@@ -114,7 +114,7 @@ TEST(GptModel, DropsInTrainingAlone) {
   config.dropout = 0.3;
   Gpt model(config, Random(2));
   const auto difference = [&] {
-    return amax(abs(model.logits(some_tokens()) - model.logits(some_tokens()))).item();
+    return max(abs(model.logits(some_tokens()) - model.logits(some_tokens()))).item();
   };
   EXPECT_GT(difference(), 1e-3);
   {
@@ -173,10 +173,9 @@ TEST(GptModel, CheckpointingLowersThePeak) {
 
 TEST(GptModel, RefusesTokensItCannotTake) {
   const Gpt model(kSmall, Random(2));
-  EXPECT_EQ(error_text([&] {
-              model.logits(zeros({1, 9}, DType::i32));
-            }),
-            "gpt: expected tokens (batch, at most 8), got (1, 9)");
+  EXPECT_TRUE(error_text([&] {
+                model.logits(zeros({1, 9}, DType::i32));
+              }).starts_with("gpt: expected tokens (batch, at most 8), got (1, 9) (in gpt, "));
   EXPECT_EQ(error_text([&] { parse_checkpointing("all"); }),
             "checkpointing: expected none, selective or block, got 'all'");
 }
