@@ -8,6 +8,8 @@
 #include "tessera/data/token_data.h"
 #include "tessera/data/tokenizer.h"
 #include "tessera/data/tokenizer_file.h"
+#include "tessera/infer/generator.h"
+#include "tessera/infer/text_stream.h"
 #include "tessera/models/gpt.h"
 #include "tessera/nn/nn.h"
 #include "tessera/optim/optim.h"

@@ -180,7 +180,8 @@ Tensor Gpt::hidden(const Tensor& tokens, const Tensor& positions, const Mix& mix
     const auto attend = [&](const GptBlock::Heads& heads) {
       return mix ? mix(int64_t(i), heads) : block.mix_causally(heads);
     };
-    x = block(x, attend, checkpointing_);
+    // A mix of somebody else may write caches: it runs once.
+    x = block(x, attend, mix ? Checkpointing::none : checkpointing_);
   }
   return x;
 }
