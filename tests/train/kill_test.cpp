@@ -1,5 +1,6 @@
 // Training that is killed at random moments, again and again, ends as if nothing had happened.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,8 +49,15 @@ TrainerOptions options(const std::filesystem::path& folder, int64_t steps) {
   }
 }
 
-// The last checkpoint that the child told of, or `least`.
-int64_t run_and_kill(const std::filesystem::path& folder, int64_t least,
+// Waits until `from` has something to read; false when that takes too long.
+bool wait_for(int from) {
+  pollfd one = {from, POLLIN, 0};
+  return ::poll(&one, 1, 60'000) == 1;
+}
+
+// Kills a child that long after its start, or after its first checkpoint. Returns the last one that
+// it told of, or `least`.
+int64_t run_and_kill(const std::filesystem::path& folder, int64_t least, bool from_start,
                      std::chrono::microseconds time) {
   int ends[2] = {};
   TESSERA_ASSERT(::pipe(ends) == 0);
@@ -57,6 +65,7 @@ int64_t run_and_kill(const std::filesystem::path& folder, int64_t least,
   TESSERA_ASSERT(child >= 0);
   if (child == 0) work(folder, least, ends[1]);
   ::close(ends[1]);
+  if (!from_start) EXPECT_TRUE(wait_for(ends[0]));
   std::this_thread::sleep_for(time);
   ::kill(child, SIGKILL);
   int status = 0;
@@ -75,8 +84,10 @@ TEST(KilledTraining, LosesNoCheckpointAndNoBit) {
   const TempFolder folder;
   int64_t saved = 0;
   for (int i = 0; i < kills; ++i) {
-    const auto time = std::chrono::microseconds(20'000 + philox(5, uint64_t(i), 0)[0] % 180'000);
-    saved = run_and_kill(folder.path(), saved, time);
+    const auto drawn = philox(5, uint64_t(i), 0);
+    const bool from_start = drawn[0] % 4 == 0;
+    const std::chrono::microseconds time(drawn[1] % (from_start ? 200'000 : 30'000));
+    saved = run_and_kill(folder.path(), saved, from_start, time);
     if (saved > 0) ASSERT_GE(last_checkpoint(folder.path()).value_or(0), saved) << "kill " << i;
   }
   ASSERT_GT(saved, 10) << "the children had no time for anything";

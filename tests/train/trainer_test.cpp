@@ -150,13 +150,12 @@ TEST_P(ExactResume, AtAnyStepGivesTheSameLosses) {
   const TempFolder whole_folder;
   const auto whole = make(options, whole_folder.path());
   whole->trainer.run();
-  for (const int64_t at : {1, 2, 5, 11}) {
+  for (const int64_t at : {1, 2, 5, 8, 11}) {
+    // The end of a run evaluates, which the whole one does not at every step.
+    if (options.eval_every > 0 && at % options.eval_every != 0) continue;
     const TempFolder folder;
     TrainerOptions first = options;
     first.steps = at;
-    first.eval_every = 0;  // the end of a run evaluates, which the other does not there
-    if (options.eval_every > 0) first.eval_every = at % 2 == 0 ? 2 : 0;
-    if (at % 2 == 1 && options.eval_every > 0) continue;
     const auto begun = make(first, folder.path());
     begun->trainer.run();
     const auto resumed = make(options, folder.path());

@@ -1,4 +1,5 @@
 // tessera train: from a text to a model that writes.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "tessera/cli/train_data.h"
 #include "tessera/cli/train_report.h"
 #include "tessera/data/tokenizer_file.h"
+#include "tessera/infer/generator.h"
 #include "tessera/io/mapped_file.h"
 #include "tessera/models/gpt.h"
 #include "tessera/tensor/stats.h"
@@ -188,6 +190,15 @@ class Run {
     return cat(text, ", ", bench::time_text(trainer_.seconds()), " of training\n");
   }
 
+  // What the model writes; empty without a tokenizer, or where none is asked for.
+  std::string sample() const {
+    if (config_.sample == 0 || !data_.tokenizer) return "";
+    Generator generator(model_, data_.tokenizer->size());
+    GenerateOptions options{.tokens = config_.sample, .sampling = {.temperature = 0.8}};
+    options.sampling.seed = config_.seed;
+    return data_.tokenizer->decode(generator.generate({{first_token()}}, options)[0]);
+  }
+
   std::string json(Trainer::End end) const {
     const auto number = [](const auto& x) { return x ? Json(*x) : Json(); };
     return Json()
@@ -199,6 +210,8 @@ class Run {
                .set("best_step", number(trainer_.best_step()))
                .set("seconds", trainer_.seconds())
                .set("parameters", model_.parameter_count())
+               .set("checkpointing", checkpointing_)
+               .set("planned_bytes", plan_.total())
                .dump(2) +
            "\n";
   }
@@ -221,6 +234,14 @@ class Run {
             .skip_nonfinite = config_.debug_nan,
             .groups = {{.pattern = "*.bias", .weight_decay = 0},
                        {.pattern = "*ln_*", .weight_decay = 0}}};
+  }
+
+  // A new line, where it is a token: what begins one follows.
+  int32_t first_token() const {
+    const std::vector<std::string>& tokens = data_.tokenizer->table().tokens;
+    const auto line = std::ranges::find(tokens, "\n");
+    if (data_.end_token) return int32_t(*data_.end_token);
+    return line == tokens.end() ? 0 : int32_t(line - tokens.begin());
   }
 
   LoaderOptions loader_options(int64_t stream) const {
@@ -330,6 +351,9 @@ Status run_train(const Arguments& arguments, Console& console) {
   Run run(config, resumes, console, json);
   const Trainer::End end = run.run(resumes);
   console.out << (json ? run.json(end) : run.text(end));
+  if (const std::string text = json ? "" : run.sample(); !text.empty()) {
+    console.out << "\n" << text << "\n";
+  }
   return Status::done;
 }
 

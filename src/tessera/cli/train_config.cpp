@@ -26,7 +26,7 @@ using C = TrainConfig;
 
 // clang-format off
 const Field kFields[] = {
-    {"data", "FILE", &C::data, "text, .jsonl or token files (.bin)", 0, 0, "none; more may follow as words"},
+    {"data", "FILE", &C::data, "text, .jsonl or token files (.bin)", 0, 0, "none; several times, or further ones as words"},
     {"out", "DIR", &C::out, "folder for checkpoints and logs"},
     {"tokenizer", "KIND", &C::tokenizer, "char, byte, bpe, or a tokenizer.json"},
     {"vocab", "N", &C::vocab, "tokens of a bpe, or in token files", 0, 65536, "4096, or 50257 for token files"},
@@ -55,6 +55,7 @@ const Field kFields[] = {
     {"eval-batches", "N", &C::eval_batches, "of an evaluation", 1, 1e9},
     {"save-every", "N", &C::save_every, "steps; 0: at the end, and where an evaluation is best"},
     {"keep", "N", &C::keep, "last checkpoints, beside the best", 1, 1e6},
+    {"sample", "N", &C::sample, "tokens that the model writes at the end", 0, 1e6},
     {"device", "DEVICE", &C::device, "cpu, cuda:N or opencl:N", 0, 0, "cuda:0 where there is one"},
     {"dtype", "f32|bf16", &C::dtype, "of parameters; bf16 has f32 masters"},
     {"checkpointing", "auto|none|selective|block", &C::checkpointing,
@@ -170,7 +171,8 @@ std::span<const Option> train_config_options() {
       texts.push_back(cat("--", field.name));
       texts.push_back(otherwise.empty() ? std::string(field.help)
                                         : cat(field.help, " (default: ", otherwise, ")"));
-      options.push_back({texts[texts.size() - 2], field.value, texts.back()});
+      const bool is_list = std::holds_alternative<std::vector<std::string> C::*>(field.member);
+      options.push_back({texts[texts.size() - 2], field.value, texts.back(), is_list});
     }
     return options;
   }();
@@ -206,9 +208,9 @@ void read_flags(const Arguments& arguments, TrainConfig& config) {
   };
   for (const Field& field : kFields) {
     const std::string flag = cat("--", field.name);
-    if (!arguments.has(flag)) continue;
-    const std::string text = arguments.value(flag, "");
-    field.name == "data" ? add_file(text) : set_flag(field, flag, text, config);
+    for (const std::string& text : arguments.values(flag)) {
+      field.name == "data" ? add_file(text) : set_flag(field, flag, text, config);
+    }
   }
   for (const std::string& word : arguments.words) add_file(word);
 }

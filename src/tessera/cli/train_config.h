@@ -33,6 +33,7 @@ struct TrainConfig {
   int64_t seed = 1;
 
   int64_t log_every = 10, eval_every = 100, eval_batches = 10, save_every = 0, keep = 2;
+  int64_t sample = 200;
 
   std::string device, dtype = "f32";  // an empty device: the default one
   std::string checkpointing = "auto", memory;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 constexpr int64_t kBpeTokens = 4096, kGpt2Tokens = 50257;
-constexpr int64_t kMostTokens = 65536;  // that two bytes can tell apart
 
 using Paths = std::vector<std::filesystem::path>;
 
@@ -73,10 +72,6 @@ TrainData open_train_data(const TrainConfig& config, const std::filesystem::path
   const std::filesystem::path tokens = run / "tokens.bin", table = run / "tokenizer.json";
   if (!made || !std::filesystem::exists(table)) {  // which is written last
     const Tokenizer tokenizer = make_tokenizer(config, files);
-    if (tokenizer.size() > kMostTokens) {
-      fail("train: expected a tokenizer of at most ", kMostTokens, " tokens, got ",
-           tokenizer.size());
-    }
     TokenWriter writer(tokens);
     tokenize_files(files, tokenizer, end_token_of(tokenizer) ? kEndOfText : "",
                    [&](std::span<const int32_t> some) { writer.write(some); });

@@ -141,6 +141,7 @@ std::vector<Tensor> Compiled::operator()(std::span<const Tensor> inputs,
 void Compiled::prepare(std::span<const Tensor> inputs, std::span<const int64_t> statics) const {
   flush();
   eval(inputs);
+  const EagerGuard compiled(false);
   state_->find(signature_of(inputs, statics));
 }
 

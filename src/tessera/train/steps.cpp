@@ -1,7 +1,6 @@
 #include "tessera/train/steps.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "tessera/graph/scope.h"
 #include "tessera/tensor/autograd.h"
@@ -65,8 +64,8 @@ Tensor CompiledSteps::backward(std::span<const Tensor> batch) const {
 
 Tensor CompiledSteps::update() const {
   if (scaler_) scaler_->unscale(parts_.optimizer);
-  const double most = parts_.clip > 0 ? parts_.clip : std::numeric_limits<double>::infinity();
-  const Tensor norm = clip_grad_norm(parts_.optimizer.parameters(), most);
+  const std::vector<Var>& vars = parts_.optimizer.parameters();
+  const Tensor norm = parts_.clip > 0 ? clip_grad_norm(vars, parts_.clip) : grad_norm(vars);
   parts_.optimizer.step();
   if (ema_) ema_->update();
   return norm;
