@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "io/file_size_limit.h"
 #include "io/temp_folder.h"
 #include "support/expect_error.h"
@@ -143,8 +145,8 @@ TEST(CheckpointVarsErrors, TellEverythingAndSetNothing) {
               load_vars(path, std::vector<NamedVar>{{"a", a}, {"c", c}, {"b", b}});
             }),
             "checkpoint: " + path +
-                " belongs to something else; it has no 'c'; expected f32(4) "
-                "for 'b', got f32(3)");
+                " belongs to something else; it has no 'c'; expected f32(4,) "
+                "for 'b', got f32(3,)");
   EXPECT_EQ(error_text([&] {
               load_vars(path, std::vector<NamedVar>{{"a", a}});
             }),

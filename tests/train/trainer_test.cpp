@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
+#include <cmath>
 
 #include "io/file_size_limit.h"
 #include "io/temp_folder.h"

@@ -112,14 +112,17 @@ void Trainer::take_step() {
   if (plateau || schedule) optimizer_.set_lr(record.lr);
   std::vector<std::vector<Tensor>> batches;
   for (int64_t i = 0; i < options_.accumulate; ++i) batches.push_back(source_.next());
+  double skipped = 0;
   std::vector<Tensor> before;  // of what the step draws random numbers by
   if (options_.debug_nan) {
+    skipped = optimizer_.skipped().value().item();
     for (const auto& [name, var] : options_.state) before.push_back(var.value().detach());
   }
   waiting_.push_back({record, compiled_(batches)});
   ++step_;
-  const auto is_finite = [](const Tensor& x) { return std::isfinite(x.item()); };
-  if (!options_.debug_nan || std::ranges::all_of(waiting_.back().values, is_finite)) return;
+  if (!options_.debug_nan) return;
+  const bool was_taken = optimizer_.skipped().value().item() == skipped;
+  if (was_taken && std::isfinite(waiting_.back().values[0].item())) return;
   for (size_t i = 0; i < before.size(); ++i) options_.state[i].var.assign(before[i]);
   flush();
   explain_nonfinite(batches);
