@@ -47,7 +47,7 @@ std::vector<double> among(const std::vector<size_t>& tokens, double temperature 
 void expect_shares(const std::vector<double>& found, const std::vector<double>& expected) {
   for (size_t i = 0; i < expected.size(); ++i) {
     const double p = expected[i];
-    EXPECT_NEAR(found[i], p, 5 * std::sqrt(p * (1 - p) / double(kRows))) << "token " << i;
+    EXPECT_NEAR(found[i], p, 5 * std::sqrt(p * (1 - p) / double(kRows)) + 1e-9) << "token " << i;
   }
 }
 
@@ -69,11 +69,11 @@ TEST(Sampling, TopK) {
 }
 
 TEST(Sampling, TopP) {
-  // In order of probability: 1 (0.405), 3 (0.246), 6 (0.149), 0 (0.090), …
-  expect_shares(shares({.top_p = 0.4}), among({1}));
+  // In order of probability: 1 (0.390), 3 (0.237), 6 (0.144), 0 (0.087), …
+  expect_shares(shares({.top_p = 0.38}), among({1}));
   expect_shares(shares({.top_p = 0.5}), among({1, 3}));
   expect_shares(shares({.top_p = 0.7}), among({1, 3, 6}));
-  // Of the three likeliest the first has 0.506.
+  // Of the three likeliest the first has 0.507.
   expect_shares(shares({.top_k = 3, .top_p = 0.5}), among({1}));
   expect_shares(shares({.top_k = 3, .top_p = 0.52}), among({1, 3}));
 }
