@@ -24,7 +24,7 @@ run: setup
 	@$(BUILD) release --target tessera_command
 	@rm -rf build/run
 	@find README.md docs src -name '*.md' -o -name '*.h' -o -name '*.cpp' | LC_ALL=C sort | \
-	  xargs build/release/bin/tessera train --out build/run --tokenizer bpe --vocab 1024 --steps 400 \
+	  xargs build/release/bin/tessera train --out build/run --tokenizer bpe --vocab 1024 --steps 500 \
 	    --lr 3e-3 --eval-every 100
 
 # Each stage runs even when one before it failed, so that one run shows everything; what failed is

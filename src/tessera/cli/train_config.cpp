@@ -25,7 +25,8 @@ struct Field {
 using C = TrainConfig;
 
 // clang-format off
-const Field kFields[] = {
+// Constant, since the command is made from it before main() begins.
+constexpr Field kFields[] = {
     {"data", "FILE", &C::data, "text, .jsonl or token files (.bin)", 0, 0, "none; several times, or further ones as words"},
     {"out", "DIR", &C::out, "folder for checkpoints and logs"},
     {"tokenizer", "KIND", &C::tokenizer, "char, byte, bpe, or a tokenizer.json"},

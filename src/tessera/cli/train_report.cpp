@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iomanip>
+#include <map>
 #include <sstream>
 
 #include "tessera/bench/format.h"
@@ -23,6 +25,20 @@ std::string row(std::string_view label, int64_t bytes) {
   out << "  " << std::left << std::setw(28) << label << std::right << std::setw(12)
       << size_text(bytes) << '\n';
   return out.str();
+}
+
+// By the first two parts of their paths, "gpt/h.0", largest first.
+std::vector<ScopeBytes> folded(const std::vector<ScopeBytes>& scopes) {
+  std::map<std::string, int64_t> bytes;
+  for (const ScopeBytes& one : scopes) {
+    const size_t first = one.scope.find('/');
+    const size_t second = first == std::string::npos ? first : one.scope.find('/', first + 1);
+    bytes[one.scope.substr(0, second)] += one.bytes;
+  }
+  std::vector<ScopeBytes> result;
+  for (const auto& [scope, sum] : bytes) result.push_back({scope, sum});
+  std::ranges::stable_sort(result, std::greater(), &ScopeBytes::bytes);
+  return result;
 }
 
 std::string clock_text(double seconds) {
@@ -56,8 +72,9 @@ std::string memory_table(const MemoryPlan& plan) {
   if (plan.averages > 0) text += row("averages", plan.averages);
   text += row("batches and results", plan.batches);
   text += row("temporaries", plan.temporaries);
-  for (size_t i = 0; i < std::min(kScopes, plan.peak_by_scope.size()); ++i) {
-    const ScopeBytes& item = plan.peak_by_scope[i];
+  const std::vector<ScopeBytes> scopes = folded(plan.peak_by_scope);
+  for (size_t i = 0; i < std::min(kScopes, scopes.size()); ++i) {
+    const ScopeBytes& item = scopes[i];
     text += row(cat("  ", item.scope.empty() ? "(no scope)" : item.scope), item.bytes);
   }
   return text + row("in all", plan.total());
