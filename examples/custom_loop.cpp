@@ -17,7 +17,7 @@ constexpr std::string_view kRhyme =
     "One for sorrow, two for joy,\nthree for a girl, four for a boy,\n"
     "five for silver, six for gold,\nseven for a secret never to be told.\n";
 
-constexpr int64_t kBatch = 8, kContext = 32, kSteps = 120;
+constexpr int64_t kBatch = 8, kContext = 32, kSteps = 400;
 
 // The most likely character, one after the other.
 std::string complete(const Gpt& model, const Tokenizer& tokenizer, std::string text, int count) {
@@ -58,14 +58,14 @@ int main() {
     return loss;
   });
 
-  const Schedule schedule = warmup_cosine({.peak = 1e-2, .warmup = 10, .total = kSteps});
+  const Schedule schedule = warmup_cosine({.peak = 5e-3, .warmup = 20, .total = kSteps});
   Tensor previous;  // reading a loss waits for its step: the one before is there already
   for (int64_t k = 0; k < kSteps; ++k) {
     optimizer.set_lr(schedule(k));
     const Batch batch = loader.next();
     const Tensor loss =
         step(tensor(batch.inputs, {kBatch, kContext}), tensor(batch.targets, {kBatch, kContext}));
-    if (k % 20 == 1) std::cout << "step " << k << ", loss " << previous.item() << "\n";
+    if (k % 50 == 1) std::cout << "step " << k << ", loss " << previous.item() << "\n";
     previous = loss;
   }
   std::cout << "step " << kSteps << ", loss " << previous.item() << "\n"

@@ -195,7 +195,7 @@ void read_config(const Json& json, std::string_view name, TrainConfig& config) {
     } catch (const UsageError&) {
       throw;
     } catch (const Error& error) {
-      wrong(where, ": ", error.what());
+      wrong(where, " has a wrong value: ", error.what());
     }
   }
 }
