@@ -76,8 +76,10 @@ TEST(TrainConfigErrors, NameTheKeyAndTheNearest) {
   EXPECT_EQ(text(R"({"dtype": "f16"})"), "train: c.json: \"dtype\" expects f32|bf16, got 'f16'");
   EXPECT_EQ(text(R"({"batch": 0})"),
             "train: c.json: \"batch\" expects a number from 1 to 1e+06, got 0");
-  EXPECT_TRUE(text(R"({"batch": "x"})").starts_with("train: c.json: \"batch\" has a wrong value: "));
-  EXPECT_TRUE(text(R"({"batch": 1.5})").starts_with("train: c.json: \"batch\" has a wrong value: "));
+  EXPECT_TRUE(
+      text(R"({"batch": "x"})").starts_with("train: c.json: \"batch\" has a wrong value: "));
+  EXPECT_TRUE(
+      text(R"({"batch": 1.5})").starts_with("train: c.json: \"batch\" has a wrong value: "));
   const auto flag = [](const Words& words) { return error_text([&] { flags(words); }); };
   EXPECT_EQ(flag({"--steps", "1.5"}), "train: --steps expects a whole number, got '1.5'");
   EXPECT_EQ(flag({"--lr", "fast"}), "train: --lr expects a number, got 'fast'");
