@@ -17,10 +17,15 @@ SOURCES = $(shell find src tests examples bench -name '*.cpp' -o -name '*.h' 2>/
 .DEFAULT_GOAL := help
 .PHONY: run test test-release test-asan test-tsan test-aarch64 coverage setup setup-tests format tidy clean help
 
+# A small GPT learns from the documents and sources of this repository. What an earlier run left is
+# replaced; `tessera train --resume --out build/run --steps N` would go on with it instead.
 run: setup
 	@$(CONFIGURE) release --log-level=WARNING
-	@$(BUILD) release --target spirals tessera_command
-	@build/release/examples/spirals
+	@$(BUILD) release --target tessera_command
+	@rm -rf build/run
+	@find README.md docs src -name '*.md' -o -name '*.h' -o -name '*.cpp' | LC_ALL=C sort | \
+	  xargs build/release/bin/tessera train --out build/run --tokenizer bpe --vocab 1024 --steps 500 \
+	    --lr 3e-3 --eval-every 100
 
 # Each stage runs even when one before it failed, so that one run shows everything; what failed is
 # said again at the end, where it is looked for.
@@ -77,7 +82,7 @@ clean:
 	rm -rf build
 
 help:
-	@echo 'make run       train a small network on two spirals and draw what it learnt'
+	@echo 'make run       train a small GPT on the sources of this repository and let it write'
 	@echo 'make test      all tests: release, then under address + undefined, then thread sanitizer'
 	@echo 'make test-release, test-asan, test-tsan   one of those stages'
 	@echo 'make test-aarch64   a cross build for 64-bit ARM, its tests under qemu'

@@ -1,6 +1,16 @@
 // Everything a user of the library includes. Call tessera::init() once before anything else.
 #pragma once
 
+#include "tessera/data/batch_loader.h"
+#include "tessera/data/bpe_trainer.h"
+#include "tessera/data/character_trainer.h"
+#include "tessera/data/text_files.h"
+#include "tessera/data/token_data.h"
+#include "tessera/data/tokenizer.h"
+#include "tessera/data/tokenizer_file.h"
+#include "tessera/infer/generator.h"
+#include "tessera/infer/text_stream.h"
+#include "tessera/models/gpt.h"
 #include "tessera/nn/nn.h"
 #include "tessera/optim/optim.h"
 #include "tessera/tensor/autograd.h"

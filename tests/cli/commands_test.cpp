@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cli/run_command.h"
+#include "cli/text_model.h"
 #include "io/temp_folder.h"
 #include "tessera/cli/command.h"
 #include "tessera/io/json.h"
@@ -72,7 +73,7 @@ TEST_P(CommandTable, HasHelp) {
   }
 }
 
-// What the examples of the lattice read, in a folder that they then run in.
+// What the examples of the lattice and of text read, in a folder that they then run in.
 class ExampleFiles {
  public:
   explicit ExampleFiles(const TempFolder& folder) : before_(std::filesystem::current_path()) {
@@ -82,9 +83,13 @@ class ExampleFiles {
       for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(step * float(i * i % 4999));
       write_npy(path, DType::f32, {rows, 16}, std::as_bytes(std::span(numbers)));
     };
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += "line " + std::to_string(i * i % 97) + " of a text\n";
+    write_text("text.txt", text);
     write("vectors.npy", 2000, 0.37f);
     write("queries.npy", 20, 0.11f);
     EXPECT_EQ(run_command({"compress", "vectors.npy", "--anchors", "20"}).status, 0);
+    write_text_model("model");
   }
   ~ExampleFiles() { std::filesystem::current_path(before_); }
 

@@ -11,6 +11,7 @@ constexpr Option kTable[] = {
     {"--switch", "", "turns something on"},
     {"--form", "a|bc", "one of two"},
     {"-o", "FILE", "where to"},
+    {"--many", "TEXT", "again and again", true},
 };
 
 Arguments parse(const std::vector<std::string>& words) {
@@ -44,6 +45,22 @@ TEST(Options, HaveDefaults) {
 TEST(Options, ValuesMayBeAttached) {
   EXPECT_EQ(parse({"--form=a"}).value("--form", ""), "a");
   EXPECT_EQ(parse({"-o=x=y"}).value("-o", ""), "x=y");
+}
+
+TEST(Options, SomeRepeat) {
+  const Arguments a = parse({"--many", "b", "--form", "a", "--many=a", "--many", "b"});
+  EXPECT_EQ(a.values("--many"), (std::vector<std::string>{"b", "a", "b"}));
+  EXPECT_EQ(a.values("-o"), std::vector<std::string>());
+}
+
+TEST(Options, AreReadAsNumbers) {
+  const Arguments a = parse({"--many", "0.25", "-o", "x"});
+  EXPECT_EQ(real(a, "cmd", "--many", 1, 0, 1), 0.25);
+  EXPECT_EQ(real(a, "cmd", "--form", 3, 0, 1), 3);
+  EXPECT_EQ(error_text([&] { real(a, "cmd", "--many", 1, 0.5, 1); }),
+            "cmd: --many expects a number from 0.5 to 1, got '0.25'");
+  EXPECT_EQ(error_text([&] { real(a, "cmd", "-o", 1, 0, 1); }),
+            "cmd: -o expects a number from 0 to 1, got 'x'");
 }
 
 TEST(Options, EndAtTwoDashes) {

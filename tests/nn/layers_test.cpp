@@ -82,6 +82,26 @@ TEST(LayerNormLayer, NormalizesTheLastAxis) {
   }
 }
 
+TEST(LayerNormLayer, BiasIsOptional) {
+  const LayerNorm norm("norm", 4, 1e-5, false);
+  EXPECT_EQ(norm.named_parameters().size(), 1u);
+  const Tensor x = tensor(std::vector<float>{1, 5, 2, -3}, {1, 4});
+  EXPECT_EQ(norm(x).to_vector<float>(), LayerNorm("norm", 4)(x).to_vector<float>());
+  backward(sum(norm(x) * x));
+  EXPECT_TRUE(norm.weight().grad().defined());
+}
+
+TEST(LayerNames, MayBeThoseOfACheckpoint) {
+  const Random random(1);
+  const MultiHeadAttention attention("a", 4, random,
+                                     {.bias = false, .qkv_name = "c_attn", .out_name = "c_proj"});
+  const FeedForward mlp("m", 4, 8, random, {.bias = false, .up_name = "c_fc", .down_name = "w2"});
+  EXPECT_EQ(attention.named_parameters()[0].name, "c_attn.weight");
+  EXPECT_EQ(attention.named_parameters()[1].name, "c_proj.weight");
+  EXPECT_EQ(mlp.named_parameters()[0].name, "c_fc.weight");
+  EXPECT_EQ(mlp.named_parameters()[1].name, "w2.weight");
+}
+
 TEST(DropoutLayer, DropsInTrainingOnly) {
   const Dropout layer("dropout", 0.25, Random(9));
   const Tensor x = ones({10'000});

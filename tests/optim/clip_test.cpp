@@ -18,6 +18,15 @@ struct Pair {
   void set_gradients() const { backward(sum(3 * a.value()) + sum(4 * b.value())); }
 };
 
+TEST(GradNorm, IsThatOfAllTogetherAndChangesNothing) {
+  const Pair pair;
+  EXPECT_EQ(error_text([&] { grad_norm(pair.vars); }),
+            "grad_norm: no parameter has a gradient: call backward(loss) first");
+  pair.set_gradients();
+  EXPECT_FLOAT_EQ(float(grad_norm(pair.vars).item()), 5);
+  EXPECT_EQ(pair.a.grad().item(), 3);
+}
+
 TEST(ClipGradNorm, ScalesToTheGlobalNorm) {
   const Pair pair;
   pair.set_gradients();

@@ -27,6 +27,8 @@ th:first-child, td:first-child, .words td { text-align: left; }
 svg { max-width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 12px; }
 .plain { fill: var(--plain); } .library { fill: var(--library); } .bytes { fill: var(--bytes); }
 .own { fill: var(--own); } .gpu { fill: var(--gpu); }
+polyline { fill: none; stroke-width: 1.5; } polyline.grid { stroke: var(--line); }
+polyline.own { stroke: var(--own); fill: none; } polyline.library { stroke: var(--library); fill: none; }
 )";
 
 std::string css_class_of(const std::string& column) {

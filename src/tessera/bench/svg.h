@@ -2,8 +2,10 @@
 // and dark styles hold for it too.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tessera::bench {
@@ -18,6 +20,8 @@ class Svg {
   void rect(double x, double y, double width, double height, std::string_view css_class,
             std::string_view tooltip = "");
   void text(double x, double y, std::string_view text, std::string_view css_class = "");
+  // Points (x, y), joined.
+  void line(std::span<const std::pair<double, double>> points, std::string_view css_class);
 
   std::string str() const;  // the element
 
@@ -35,5 +39,13 @@ struct BarGroup {
   std::vector<Bar> bars;
 };
 std::string bar_chart(std::string_view title, const std::vector<BarGroup>& groups);
+
+// Curves over a common pair of axes, with a legend. Points that are not finite are left out.
+struct Curve {
+  std::string css_class, label;
+  std::vector<std::pair<double, double>> points;
+};
+std::string line_chart(std::string_view title, std::string_view x_label,
+                       const std::vector<Curve>& curves);
 
 }  // namespace tessera::bench

@@ -32,10 +32,12 @@ extern const Command kCompress;  // compress.cpp
 extern const Command kDevices;   // devices.cpp
 extern const Command kEval;      // eval.cpp
 extern const Command kExplain;   // explain.cpp
+extern const Command kGenerate;  // generate.cpp
 extern const Command kInfo;      // index_info.cpp
 extern const Command kMaintain;  // maintain.cpp
 extern const Command kSearch;    // search.cpp
 extern const Command kSelftest;  // selftest.cpp
+extern const Command kTrain;     // train.cpp
 
 std::span<const Command* const> commands();
 

@@ -12,8 +12,9 @@ namespace tessera::cli {
 
 namespace {
 
-constexpr const Command* kCommands[] = {&kBench,   &kCache, &kCompress, &kDevices, &kEval,
-                                        &kExplain, &kInfo,  &kMaintain, &kSearch,  &kSelftest};
+constexpr const Command* kCommands[] = {&kBench,    &kCache,   &kCompress, &kDevices,
+                                        &kEval,     &kExplain, &kGenerate, &kInfo,
+                                        &kMaintain, &kSearch,  &kSelftest, &kTrain};
 
 // Behind every command.
 constexpr Option kCommon[] = {

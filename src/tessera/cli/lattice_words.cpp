@@ -56,8 +56,7 @@ double fraction(const Arguments& arguments, std::string_view command, std::strin
   return value;
 }
 
-int64_t memory(const Arguments& arguments, std::string_view command) {
-  const std::string text = arguments.value("--memory", "4GiB");
+int64_t memory_size(std::string_view command, std::string_view text) {
   std::string_view digits = text;
   int shift = 0;
   for (const auto& [suffix, bits] :
@@ -72,6 +71,10 @@ int64_t memory(const Arguments& arguments, std::string_view command) {
     throw UsageError(cat(command, ": --memory expects a size like 512MiB, got '", text, "'"));
   }
   return value << shift;
+}
+
+int64_t memory(const Arguments& arguments, std::string_view command) {
+  return memory_size(command, arguments.value("--memory", "4GiB"));
 }
 
 std::string size_text(int64_t bytes) {

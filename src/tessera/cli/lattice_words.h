@@ -23,6 +23,7 @@ double fraction(const Arguments& arguments, std::string_view command, std::strin
                 double otherwise);
 
 // "512MiB", "8GiB", "1000000": bytes.
+int64_t memory_size(std::string_view command, std::string_view text);
 int64_t memory(const Arguments& arguments, std::string_view command);
 inline constexpr Option kMemoryOption = {"--memory", "SIZE",
                                          "of the work, about: 512MiB, 8GiB (default: 4GiB)"};

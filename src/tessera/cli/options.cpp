@@ -1,6 +1,7 @@
 #include "tessera/cli/options.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "tessera/cli/suggest.h"
 
@@ -64,9 +65,8 @@ class Parser {
       value = attached ? std::string(word.substr(equals + 1)) : words_[next_++];
       check_value(*option, value);
     }
-    if (!result_.options.emplace(name, value).second) {
-      usage_error(prefix(), name, " is given twice");
-    }
+    if (!option->repeats && result_.has(name)) usage_error(prefix(), name, " is given twice");
+    result_.options.emplace(name, value);
   }
 
   void check_value(const Option& option, const std::string& value) const {
@@ -96,6 +96,27 @@ class Parser {
 std::string Arguments::value(std::string_view option, std::string_view otherwise) const {
   const auto it = options.find(option);
   return it != options.end() ? it->second : std::string(otherwise);
+}
+
+std::vector<std::string> Arguments::values(std::string_view option) const {
+  std::vector<std::string> found;
+  const auto [first, last] = options.equal_range(option);
+  for (auto it = first; it != last; ++it) found.push_back(it->second);
+  return found;
+}
+
+double real(const Arguments& arguments, std::string_view command, std::string_view option,
+            double otherwise, double low, double high) {
+  if (!arguments.has(option)) return otherwise;
+  const std::string text = arguments.value(option, "");
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = code == std::errc() && end == text.data() + text.size();
+  if (!is_number || !(value >= low && value <= high)) {
+    usage_error(command, ": ", option, " expects a number from ", low, " to ", high, ", got '",
+                text, "'");
+  }
+  return value;
 }
 
 Arguments parse_arguments(std::string_view command, std::span<const Option> table,

@@ -24,14 +24,13 @@ std::filesystem::path temporary_name(const std::filesystem::path& path) {
   return folder_of(path) / cat(".tessera-", ::getpid(), "-", number++, ".tmp");
 }
 
-// 0 or the system's error code. Some filesystems cannot sync a folder and say so by EINVAL.
+}  // namespace
+
 int sync_folder(const std::filesystem::path& folder) {
   const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!descriptor.valid()) return errno;
   return ::fsync(descriptor.get()) == 0 || errno == EINVAL ? 0 : errno;
 }
-
-}  // namespace
 
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   struct stat status = {};

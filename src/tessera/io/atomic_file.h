@@ -14,6 +14,10 @@
 
 namespace tessera {
 
+// Has what a folder lists reach the disk. 0 or the system's error code; filesystems that cannot
+// sync a folder say so by EINVAL, which counts as done.
+int sync_folder(const std::filesystem::path& folder);
+
 class AtomicFile {
  public:
   // Throws if the temporary file cannot be made, or if `path` exists and is no regular file (a

@@ -44,11 +44,11 @@ MultiHeadAttention::MultiHeadAttention(std::string name, int64_t width, const Ra
       options_(checked(this->name(), width, options)),
       width_(width),
       random_(random),
-      qkv_("qkv", width, qkv_width(options_, width), random,
+      qkv_(options.qkv_name, width, qkv_width(options_, width), random,
            {.bias = options.bias,
             .weight_init = options.weight_init,
             .bias_init = options.bias_init}),
-      out_("out", width, width, random,
+      out_(options.out_name, width, width, random,
            {.bias = options.bias,
             .weight_init = options.out_init ? options.out_init : options.weight_init,
             .bias_init = options.bias_init}) {

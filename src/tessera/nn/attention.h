@@ -19,8 +19,9 @@ struct MultiHeadAttentionOptions {
   bool bias = true;
   double dropout = 0;  // of the attention's weights, in training
   std::optional<RotaryOptions> rotary = {};
-  Init weight_init = {}, bias_init = {};  // as Linear's
-  Init out_init = {};                     // of the last weight; none: as weight_init
+  Init weight_init = {}, bias_init = {};           // as Linear's
+  Init out_init = {};                              // of the last weight; none: as weight_init
+  std::string qkv_name = "qkv", out_name = "out";  // of its two Linears, for checkpoints
 };
 
 // x (B, T, C) -> (B, T, C), with H heads, G of them for keys and values, of D = C / H channels:

@@ -16,8 +16,8 @@ FeedForward::FeedForward(std::string name, int64_t width, int64_t hidden, const 
                          const FeedForwardOptions& options)
     : Layer(std::move(name)),
       kind_(options.kind),
-      up_("up", width, hidden, random, linear_options(options, options.weight_init)),
-      down_("down", hidden, width, random,
+      up_(options.up_name, width, hidden, random, linear_options(options, options.weight_init)),
+      down_(options.down_name, hidden, width, random,
             linear_options(options, options.down_init ? options.down_init : options.weight_init)) {
   if (kind_ == FeedForwardKind::swiglu) {
     gate_.emplace("gate", width, hidden, random, linear_options(options, options.weight_init));

@@ -17,8 +17,9 @@ enum class FeedForwardKind : uint8_t {
 struct FeedForwardOptions {
   FeedForwardKind kind = FeedForwardKind::gelu_tanh;
   bool bias = true;
-  Init weight_init = {}, bias_init = {};  // as Linear's
-  Init down_init = {};                    // of the last weight; none: as weight_init
+  Init weight_init = {}, bias_init = {};           // as Linear's
+  Init down_init = {};                             // of the last weight; none: as weight_init
+  std::string up_name = "up", down_name = "down";  // of its Linears, for checkpoints
 };
 
 // x (…, width) -> down(f(up(x))) (…, width), with `hidden` channels between.

@@ -60,16 +60,16 @@ Tensor Embedding::forward(const Tensor& indices) const {
   return take(weight_, indices);
 }
 
-LayerNorm::LayerNorm(std::string name, int64_t width, double epsilon)
+LayerNorm::LayerNorm(std::string name, int64_t width, double epsilon, bool bias)
     : Layer(std::move(name)), epsilon_(epsilon) {
   check_extents("LayerNorm", this->name(), width, 1);
   weight_ = add_parameter("weight", ones({width}));
-  bias_ = add_parameter("bias", zeros({width}));
+  if (bias) bias_ = add_parameter("bias", zeros({width}));
 }
 
 Tensor LayerNorm::forward(const Tensor& x) const {
   check_last_extent(name(), x, weight_.shape()[0]);
-  return layer_norm(x, weight_, bias_, epsilon_);
+  return layer_norm(x, weight_, bias_.defined() ? bias_.value() : zeros_like(weight_), epsilon_);
 }
 
 RMSNorm::RMSNorm(std::string name, int64_t width, double epsilon)

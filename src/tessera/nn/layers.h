@@ -47,10 +47,10 @@ class Embedding : public Layer {
 // Over the last axis: x (…, width) -> (x - mean) / √(variance + epsilon) · weight + bias
 class LayerNorm : public Layer {
  public:
-  LayerNorm(std::string name, int64_t width, double epsilon = 1e-5);
+  LayerNorm(std::string name, int64_t width, double epsilon = 1e-5, bool bias = true);
 
   const Var& weight() const { return weight_; }  // (width), from 1
-  const Var& bias() const { return bias_; }      // (width), from 0
+  const Var& bias() const { return bias_; }      // (width), from 0, or empty
 
  private:
   Tensor forward(const Tensor& x) const override;

@@ -61,6 +61,16 @@ DeviceContext& common_device(std::span<const Tensor> inputs) {
   return device_of(values);
 }
 
+Signature signature_of(std::span<const Tensor> inputs, std::span<const int64_t> statics) {
+  Signature signature;
+  for (const Tensor& input : inputs) signature.inputs.push_back(input.value().type());
+  if (!inputs.empty()) signature.device = &common_device(inputs);
+  signature.statics.assign(statics.begin(), statics.end());
+  signature.training = t_training;
+  signature.generation = generation;
+  return signature;
+}
+
 // Inputs are placeholders without data during a trace, so their device comes with the signature.
 DeviceContext& device_of_trace(const Signature& signature, const Captured& captured) {
   DeviceContext* found = signature.device;
@@ -125,13 +135,14 @@ std::vector<Tensor> Compiled::operator()(std::span<const Tensor> inputs,
   flush();
   eval(inputs);
   if (is_eager()) return call_eagerly(state_->function, inputs, statics);
-  Signature signature;
-  for (const Tensor& input : inputs) signature.inputs.push_back(input.value().type());
-  if (!inputs.empty()) signature.device = &common_device(inputs);
-  signature.statics.assign(statics.begin(), statics.end());
-  signature.training = t_training;
-  signature.generation = generation;
-  return state_->run(state_->find(signature), inputs);
+  return state_->run(state_->find(signature_of(inputs, statics)), inputs);
+}
+
+void Compiled::prepare(std::span<const Tensor> inputs, std::span<const int64_t> statics) const {
+  flush();
+  eval(inputs);
+  const EagerGuard compiled(false);
+  state_->find(signature_of(inputs, statics));
 }
 
 Instance& Compiled::State::find(const Signature& signature) {

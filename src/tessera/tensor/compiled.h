@@ -50,9 +50,13 @@ class Compiled {
   std::vector<Tensor> operator()(std::span<const Tensor> inputs,
                                  std::span<const int64_t> statics = {}) const;
 
+  // Traces and plans for such inputs without running anything: program() then tells what a call
+  // would take. The call finds it made.
+  void prepare(std::span<const Tensor> inputs, std::span<const int64_t> statics = {}) const;
+
   CompiledStats stats() const;
 
-  // Of the last call. REQUIRES one.
+  // Of the last call or prepare(). REQUIRES one.
   const Program& program() const;
 
   // From now on the time of each kernel is added to `profile`; null ends it.
@@ -99,6 +103,11 @@ class CompiledFunction {
     } else if constexpr (!std::is_void_v<R>) {
       return outputs;
     }
+  }
+
+  void prepare(const std::remove_cvref_t<Inputs>&... inputs) const {
+    const std::array<Tensor, sizeof...(Inputs)> list = {inputs...};
+    compiled_.prepare(list);
   }
 
   CompiledStats stats() const { return compiled_.stats(); }

@@ -1,0 +1,109 @@
+// Logits, every gradient and ten losses of training against PyTorch's numbers, which golden_gpt.py
+// has written. Parameters come through load_pretrained: the file has HuggingFace's names and
+// layout.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/tessera.h"
+
+namespace tessera {
+namespace {
+
+constexpr GptConfig kConfig = {
+    .vocabulary = 61, .context = 16, .width = 32, .layers = 2, .heads = 2};
+
+const NamedTensors& golden() {
+  static const NamedTensors tensors =
+      load_safetensors(std::string(TESSERA_TEST_DIR) + "/data/gpt.safetensors");
+  return tensors;
+}
+
+// The tensors "<prefix>…", by the rest of their names.
+NamedTensors part(const std::string& prefix) {
+  NamedTensors found;
+  for (const auto& [name, tensor] : golden()) {
+    if (name.starts_with(prefix)) found.emplace(name.substr(prefix.size()), tensor);
+  }
+  return found;
+}
+
+std::vector<double> doubles(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
+
+// The largest distance of an element, as a share of the largest value of the reference.
+double distance(const Tensor& result, const Tensor& expected) {
+  EXPECT_EQ(result.shape(), expected.shape());
+  const std::vector<double> values = doubles(result), wanted = doubles(expected);
+  double scale = 0, most = 0;
+  for (const double x : wanted) scale = std::max(scale, std::abs(x));
+  for (size_t i = 0; i < values.size(); ++i) {
+    most = std::max(most, std::abs(values[i] - wanted[i]));
+  }
+  return most / scale;
+}
+
+struct Precision {
+  DType dtype;
+  double values;  // of logits and gradients, as a share of the largest
+  double losses;
+};
+// The file has logits and gradients as f32.
+const Precision kPrecisions[] = {
+    {DType::f64, 1e-7, 1e-9}, {DType::f32, 1e-5, 1e-5}, {DType::bf16, 5e-2, 3e-2}};
+
+class GoldenGpt : public ::testing::TestWithParam<std::tuple<Precision, Checkpointing>> {
+ protected:
+  GoldenGpt() {
+    model_.to(precision_.dtype);
+    load_pretrained(model_, part("param/"), "golden");
+    model_.set_checkpointing(std::get<1>(GetParam()));
+  }
+
+  const Precision precision_ = std::get<0>(GetParam());
+  Gpt model_{kConfig};
+  const Tensor tokens_ = golden().at("tokens"), targets_ = golden().at("targets");
+};
+
+TEST_P(GoldenGpt, LogitsAndEveryGradient) {
+  EXPECT_LT(distance(model_.logits(tokens_), golden().at("logits")), precision_.values);
+  backward(model_.loss(tokens_, targets_));
+  size_t compared = 0;
+  for (const auto& [name, var] : model_.named_parameters()) {
+    const Tensor expected = golden().at("grad/transformer." + name);
+    const bool turned = name.find(".c_") != std::string::npos && expected.rank() == 2;
+    EXPECT_LT(distance(var.grad(), turned ? transpose(expected) : expected), precision_.values)
+        << name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, part("grad/").size());
+}
+
+TEST_P(GoldenGpt, TenStepsOfAdamW) {
+  AdamW optimizer(model_.named_parameters(), {.lr = 3e-3, .beta2 = 0.95, .weight_decay = 0.1});
+  const auto step = compile([&](const Tensor& tokens, const Tensor& targets) {
+    const Tensor loss = model_.loss(tokens, targets);
+    backward(loss);
+    optimizer.step();
+    return loss;
+  });
+  for (const double expected : doubles(golden().at("losses"))) {
+    EXPECT_NEAR(step(tokens_, targets_).item(), expected, precision_.losses * expected);
+  }
+  EXPECT_EQ(step.stats().compilations, 1);
+}
+
+std::string name_of(const ::testing::TestParamInfo<std::tuple<Precision, Checkpointing>>& test) {
+  const char* const names[] = {"none", "selective", "block"};
+  return cat(std::get<0>(test.param).dtype, "_", names[size_t(std::get<1>(test.param))]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenGpt,
+                         ::testing::Combine(::testing::ValuesIn(kPrecisions),
+                                            ::testing::Values(Checkpointing::none,
+                                                              Checkpointing::selective,
+                                                              Checkpointing::block)),
+                         name_of);
+
+}  // namespace
+}  // namespace tessera
