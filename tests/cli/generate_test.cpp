@@ -35,8 +35,9 @@ TEST_F(Generate, WritesWhatTheLibraryWrites) {
   TextStream stream;
   std::string text = "Once";
   Generator generator(model, tokenizer.size());
-  for (const int32_t token : generator.generate(
-           {tokenizer.encode("Once")}, {.tokens = 30, .sampling = {.temperature = 0}})[0]) {
+  const std::vector<Tokens> made = generator.generate(
+      {tokenizer.encode("Once")}, {.tokens = 30, .sampling = {.temperature = 0}});
+  for (const int32_t token : made[0]) {
     text += stream.push(tokenizer.decode({&token, 1}));
   }
   EXPECT_EQ(result.out, text + stream.finish() + "\n");
@@ -109,7 +110,7 @@ TEST_F(Generate, SaysWhatIsWrong) {
 
   const std::string tokenizer = model_ + "/tokenizer.json";
   write_text(tokenizer, R"({"model": {"type": "WordPiece"}})");
-  EXPECT_TRUE(failure({}).starts_with("tessera: tokenizer: " + tokenizer)) << failure({});
+  EXPECT_TRUE(failure({}).starts_with("tessera: tokenizer: '" + tokenizer)) << failure({});
   std::vector<std::string> specials;
   for (int i = 0; i < 5; ++i) specials.push_back(cat("<", i, ">"));
   save_tokenizer(tokenizer, byte_tokenizer(specials));

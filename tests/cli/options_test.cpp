@@ -82,7 +82,8 @@ TEST(Options, AreDescribedInColumns) {
   EXPECT_EQ(describe(kTable),
             "  --switch                  turns something on\n"
             "  --form a|bc               one of two\n"
-            "  -o FILE                   where to\n");
+            "  -o FILE                   where to\n"
+            "  --many TEXT               again and again\n");
 }
 
 }  // namespace
