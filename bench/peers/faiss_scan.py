@@ -1,6 +1,6 @@
 """faiss on the vectors of bench_scan: bytes a vector, recall@10, queries/s in batches of 1,000, one query.
 
-    bench_scan 1000000 4 rotation FOLDER  (writes FOLDER/base.fbin and query.fbin)
+    bench_scan 1000000 4 rotation whole FOLDER  (writes FOLDER/base.fbin and query.fbin)
     taskset -c 0,1 python3 bench/peers/faiss_scan.py FOLDER [--threads 2] [KEY ...]
 
 KEY is a factory string, by default IVF1024,RaBitQfs4. Recall is tie-aware, as bench_scan's: a result counts if its

@@ -35,7 +35,12 @@ TEST_P(OptimizerStyle, SkipsAStepWithNonFiniteGradients) {
     } else {
       EXPECT_EQ(skipping.values(), before);
     }
-    EXPECT_EQ(skipping.values(), plain.values()) << "after a factor of " << factor;
+    const std::vector<double> here = skipping.values(), there = plain.values();
+    // Two kernels: a GPU's compiler may contract other products into multiply-adds in each.
+    const double rounding = default_device().kind == DeviceKind::cpu ? 0 : 1e-14;
+    for (size_t i = 0; i < here.size(); ++i) {
+      EXPECT_NEAR(here[i], there[i], rounding) << "after a factor of " << factor;
+    }
   }
   EXPECT_EQ(optimizer.skipped().value().item(), 2);
   EXPECT_EQ(optimizer.steps().value().item(), 3);

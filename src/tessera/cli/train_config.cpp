@@ -68,7 +68,7 @@ constexpr Field kFields[] = {
 // clang-format on
 
 template <class... Args>
-[[noreturn]] void wrong(const Args&... args) {
+[[noreturn]] void bad_option(const Args&... args) {
   throw UsageError(cat("train: ", args...));
 }
 
@@ -95,7 +95,7 @@ std::string default_text(const Field& field) {
 // `where` begins the error: "--steps" or "config.json: \"steps\"".
 void set_number(const Field& field, const std::string& where, double value, TrainConfig& config) {
   if (!(value >= field.least && value <= field.most)) {
-    wrong(where, " expects a number from ", field.least, " to ", field.most, ", got ", value);
+    bad_option(where, " expects a number from ", field.least, " to ", field.most, ", got ", value);
   }
   if (const auto* whole = std::get_if<int64_t TrainConfig::*>(&field.member)) {
     config.** whole = int64_t(value);
@@ -117,7 +117,7 @@ void set_text(const Field& field, const std::string& where, const std::string& t
   if (field.value.find('|') != std::string_view::npos) {  // the flag's parser knows them, too
     const std::string known = cat("|", field.value, "|");
     if (text.empty() || known.find(cat("|", text, "|")) == std::string::npos) {
-      wrong(where, " expects ", field.value, ", got '", text, "'");
+      bad_option(where, " expects ", field.value, ", got '", text, "'");
     }
   }
   config.*std::get<std::string TrainConfig::*>(field.member) = text;
@@ -154,7 +154,7 @@ void set_flag(const Field& field, const std::string& where, const std::string& t
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = value == double(int64_t(std::clamp(value, -1e15, 1e15)));
   if (code != std::errc() || end != text.data() + text.size() || (is_whole(field) && !whole)) {
-    wrong(where, " expects a ", is_whole(field) ? "whole " : "", "number, got '", text, "'");
+    bad_option(where, " expects a ", is_whole(field) ? "whole " : "", "number, got '", text, "'");
   }
   set_number(field, where, value, config);
 }
@@ -181,21 +181,21 @@ std::span<const Option> train_config_options() {
 }
 
 void read_config(const Json& json, std::string_view name, TrainConfig& config) {
-  if (!json.is_object()) wrong(name, ": expected an object, got ", json.describe());
+  if (!json.is_object()) bad_option(name, ": expected an object, got ", json.describe());
   std::vector<std::string> keys;
   for (const Field& field : kFields) keys.push_back(key_of(field));
   for (const auto& [key, value] : json.as_object()) {
     const auto found = std::ranges::find(keys, key);
     const std::string where = cat(name, ": \"", key, "\"");
     if (found == keys.end()) {
-      wrong(where, " is no option", did_you_mean(key, {keys.begin(), keys.end()}));
+      bad_option(where, " is no option", did_you_mean(key, {keys.begin(), keys.end()}));
     }
     try {
       set_json(kFields[found - keys.begin()], where, value, config);
     } catch (const UsageError&) {
       throw;
     } catch (const Error& error) {
-      wrong(where, " has a wrong value: ", error.what());
+      bad_option(where, " has a wrong value: ", error.what());
     }
   }
 }
