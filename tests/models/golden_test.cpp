@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/named_part.h"
 #include "tessera/tessera.h"
 
 namespace tessera {
@@ -18,15 +19,6 @@ const NamedTensors& golden() {
   static const NamedTensors tensors =
       load_safetensors(std::string(TESSERA_TEST_DIR) + "/data/gpt.safetensors");
   return tensors;
-}
-
-// The tensors "<prefix>…", by the rest of their names.
-NamedTensors part(const std::string& prefix) {
-  NamedTensors found;
-  for (const auto& [name, tensor] : golden()) {
-    if (name.starts_with(prefix)) found.emplace(name.substr(prefix.size()), tensor);
-  }
-  return found;
 }
 
 std::vector<double> doubles(const Tensor& x) { return cast(x, DType::f64).to_vector<double>(); }
@@ -56,7 +48,7 @@ class GoldenGpt : public ::testing::TestWithParam<std::tuple<Precision, Checkpoi
  protected:
   GoldenGpt() {
     model_.to(precision_.dtype);
-    load_pretrained(model_, part("param/"), "golden");
+    load_pretrained(model_, named_part(golden(), "param/"), "golden");
     model_.set_checkpointing(std::get<1>(GetParam()));
   }
 
@@ -76,7 +68,7 @@ TEST_P(GoldenGpt, LogitsAndEveryGradient) {
         << name;
     ++compared;
   }
-  EXPECT_EQ(compared, part("grad/").size());
+  EXPECT_EQ(compared, named_part(golden(), "grad/").size());
 }
 
 TEST_P(GoldenGpt, TenStepsOfAdamW) {

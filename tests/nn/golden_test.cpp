@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/named_part.h"
 #include "tessera/tessera.h"
 
 namespace tessera {
@@ -14,15 +15,6 @@ const NamedTensors& golden() {
   static const NamedTensors tensors =
       load_safetensors(std::string(TESSERA_TEST_DIR) + "/data/layers.safetensors");
   return tensors;
-}
-
-// The tensors "<prefix>…", by the rest of their names.
-NamedTensors part(const std::string& prefix) {
-  NamedTensors found;
-  for (const auto& [name, tensor] : golden()) {
-    if (name.starts_with(prefix)) found.emplace(name.substr(prefix.size()), tensor);
-  }
-  return found;
 }
 
 // The largest distance of an element, as a share of the largest value of the reference.
@@ -124,7 +116,8 @@ TEST_P(GoldenLayers, ArePyTorchs) {
   const std::string name = test.name;
   const std::unique_ptr<Layer> layer = test.make();
   layer->to(dtype);
-  layer->load_state_dict(part(name + "/param/"));  // strict: names and shapes are those of PyTorch
+  layer->load_state_dict(
+      named_part(golden(), name + "/param/"));  // strict: names and shapes are those of PyTorch
 
   const Tensor given = golden().at(name + "/in");
   const bool is_index = is_integer(given.dtype());
