@@ -99,6 +99,11 @@ TEST(Nearest, IsThePlainSearchForEveryKernelAndShape) {
   }
 }
 
+// More panels than the second-level cache is given at a time.
+TEST(Nearest, IsThePlainSearchAmongManyLongAnchors) {
+  expect_plain(normal_points(70, 256, 1), normal_points(1100, 256, 2), 256);
+}
+
 TEST(Nearest, FindsTheLargestInnerProduct) {
   for (const Metric metric : {Metric::inner_product, Metric::cosine}) {
     expect_plain(normal_points(200, 37, 1), normal_points(70, 37, 2), 37, metric);

@@ -150,7 +150,7 @@ class PreparedBlock {
  private:
   const AnchorPack& pack_;
   int64_t dim_;
-  AlignedBytes bytes_;
+  AlignedArray<std::byte> bytes_;
   std::vector<PointNorms> norms_;
 };
 
@@ -161,8 +161,8 @@ class Scanner {
       : block_(pack, dim),
         pack_(pack),
         best_(size_t(kBlockRows) * kMaxLanes),
-        second_(best_.size()),
-        anchor_(best_.size()) {}
+        second_(size_t(kBlockRows) * kMaxLanes),
+        anchor_(size_t(kBlockRows) * kMaxLanes) {}
 
   template <class Settle>
   void scan(std::span<const float* const> rows, const Settle& settle) {
@@ -178,8 +178,8 @@ class Scanner {
  private:
   PreparedBlock block_;
   const AnchorPack& pack_;
-  std::vector<float> best_, second_;
-  std::vector<int32_t> anchor_;
+  AlignedArray<float> best_, second_;
+  AlignedArray<int32_t> anchor_;
 };
 
 }  // namespace

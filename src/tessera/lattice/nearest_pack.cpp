@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "tessera/base/half.h"
 #include "tessera/base/thread_pool.h"
@@ -76,7 +77,7 @@ class Packer {
       along += exact * error;
     }
     const double start = metric_ == Metric::l2 ? -squares / 2 - along : 0;
-    pack_.start[size_t(anchor)] = float(start);
+    pack_.start.data()[anchor] = float(start);
     return {std::sqrt(squares) * 1.001, std::sqrt(lost) * 1.001, std::abs(start) * 1.001};
   }
 
@@ -88,19 +89,16 @@ class Packer {
 
 }  // namespace
 
-AlignedBytes::AlignedBytes(size_t size)
-    : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t(64)))) {
-  std::memset(data_.get(), 0, size);
-}
-
 AnchorPack pack_anchors(const NearestKernel& kernel, std::span<const float> anchors, int64_t dim,
                         Metric metric) {
   const int64_t count = int64_t(anchors.size()) / dim;
   const int64_t depth = round_up(dim, kernel.unit);
   const int64_t panels = round_up(count, kernel.columns) / kernel.columns;
-  const size_t bytes = size_t(panels * kernel.columns * depth * (kernel.halves ? 2 : 4));
-  AnchorPack pack = {&kernel, depth, panels, AlignedBytes(bytes), {}, {}, 0, 0, 0};
-  pack.start.assign(size_t(panels * kernel.columns), -std::numeric_limits<float>::infinity());
+  const auto columns = size_t(panels * kernel.columns);
+  AlignedArray<std::byte> bytes(columns * size_t(depth) * (kernel.halves ? 2 : 4));
+  AlignedArray<float> start(columns);
+  std::fill_n(start.data(), columns, -std::numeric_limits<float>::infinity());
+  AnchorPack pack = {&kernel, depth, panels, std::move(bytes), std::move(start), {}, 0, 0, 0};
   pack.centre = metric == Metric::l2 ? mean_of(anchors, dim) : std::vector<float>(size_t(dim));
   const Packer packer(pack, anchors, dim, metric);
   std::vector<Bounds> bounds(static_cast<size_t>(panels));

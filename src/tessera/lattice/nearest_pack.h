@@ -1,6 +1,7 @@
 // Anchors as a NearestKernel reads them, with the facts that bound the error of its scores.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,24 +14,28 @@
 
 namespace tessera::lattice {
 
-// Zeroed bytes that begin at a cache line.
-class AlignedBytes {
+// Zeroed numbers that begin at a cache line: no vector of them lies across two lines.
+template <class T>
+class AlignedArray {
  public:
-  explicit AlignedBytes(size_t size);
-  std::byte* data() const { return data_.get(); }
+  explicit AlignedArray(size_t size)
+      : data_(static_cast<T*>(::operator new(size * sizeof(T), std::align_val_t(64)))) {
+    std::fill_n(data_.get(), size, T());
+  }
+  T* data() const { return data_.get(); }
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t(64)); }
+    void operator()(T* p) const { ::operator delete(p, std::align_val_t(64)); }
   };
-  std::unique_ptr<std::byte, Free> data_;
+  std::unique_ptr<T, Free> data_;
 };
 
 struct AnchorPack {
   const NearestKernel* kernel;
   int64_t depth, panel_count;
-  AlignedBytes panels;
-  std::vector<float> start;   // (panel_count, columns)
+  AlignedArray<std::byte> panels;
+  AlignedArray<float> start;  // (panel_count, columns)
   std::vector<float> centre;  // (dim): what is subtracted from points and anchors; 0 but for l2
 
   // Upper bounds over all anchors, c being anchor - centre:

@@ -4,7 +4,12 @@
 typedef float Vector __attribute__((vector_size(kVectorBytes)));
 typedef int32_t Indices __attribute__((vector_size(kVectorBytes)));
 
-TESSERA_INLINE void load(Vector& to, const float* from) { __builtin_memcpy(&to, from, sizeof to); }
+TESSERA_INLINE void load(Vector& to, const float* from) {
+  __builtin_memcpy(&to, from, sizeof to);
+#if defined(__AVX512F__)
+  asm("" : "+v"(to));  // gcc would load it again at each use, and tiles need the load ports
+#endif
+}
 
 TESSERA_INLINE void clear(const LaneBest& to, int64_t rows) {
   for (int64_t i = 0; i < rows * kLanes; ++i) {
@@ -18,8 +23,8 @@ TESSERA_INLINE void keep_best(const LaneBest& to, int64_t row, int32_t first_anc
                               const Vector (&scores)[kVectors]) {
   Vector best, second;
   Indices anchor, candidate;
-  __builtin_memcpy(&best, to.best + row * kLanes, sizeof best);
-  __builtin_memcpy(&second, to.second + row * kLanes, sizeof second);
+  load(best, to.best + row * kLanes);
+  load(second, to.second + row * kLanes);
   __builtin_memcpy(&anchor, to.anchor + row * kLanes, sizeof anchor);
   for (int l = 0; l < kLanes; ++l) candidate[l] = l;
   candidate += first_anchor;
@@ -27,7 +32,7 @@ TESSERA_INLINE void keep_best(const LaneBest& to, int64_t row, int32_t first_anc
   for (int w = 0; w < kVectors; ++w) {
     const Vector score = scores[w];
     const Indices better = score > best;
-    const Vector loser = better ? best : score;
+    const Vector loser = score < best ? score : best;
     second = loser > second ? loser : second;
     best = better ? score : best;
     anchor = better ? candidate : anchor;

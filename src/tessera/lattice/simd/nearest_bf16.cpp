@@ -46,9 +46,11 @@ TESSERA_INLINE void begin() { _tile_loadconfig(&kTileConfig); }
 TESSERA_INLINE void end() { _tile_release(); }
 
 // Tiles 0 to 3 are the scores, 4 and 5 points, 6 and 7 anchors. A step of 0 loads the same row 16
-// times: every point starts with the same scores.
+// times: every point starts with the same scores. Products take long and wait for nothing, so the
+// vector units are given other work between them: meanwhile(i) for i from 0 to depth / kUnit - 1.
+template <class Work>
 TESSERA_INLINE void multiply(float* to, int64_t to_step, const uint16_t* points, int64_t depth,
-                             const uint16_t* panel, const float* start) {
+                             const uint16_t* panel, const float* start, const Work& meanwhile) {
   const int64_t point_bytes = depth * int64_t(sizeof *points);
   constexpr int64_t kPairBytes = kColumns * 4;
   _tile_loadd(0, start, 0);
@@ -64,12 +66,59 @@ TESSERA_INLINE void multiply(float* to, int64_t to_step, const uint16_t* points,
     _tile_dpbf16ps(1, 4, 7);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
+    meanwhile(p / kUnit);
   }
   const int64_t to_bytes = to_step * int64_t(sizeof *to);
   _tile_stored(0, to, to_bytes);
   _tile_stored(1, to + 16, to_bytes);
   _tile_stored(2, to + 16 * to_step, to_bytes);
   _tile_stored(3, to + 16 * to_step + 16, to_bytes);
+}
+
+// The scores of a tile, to be looked through while the next one is multiplied.
+struct Finished {
+  const float* scores;  // (kRows, kColumns)
+  int64_t row;
+  int32_t first_anchor;
+};
+
+TESSERA_INLINE void keep_rows(const LaneBest& to, const Finished& tile, int64_t begin,
+                              int64_t end) {
+  for (int64_t r = begin; r < (end < kRows ? end : kRows); ++r) {
+    Vector row[kVectors];
+    for (int w = 0; w < kVectors; ++w) load(row[w], tile.scores + r * kColumns + w * kLanes);
+    keep_best(to, tile.row + r, tile.first_anchor, row);
+  }
+}
+
+// Points and lanes of a tile stay in the first-level cache, and a group of panels in the second.
+void scan(const ScoreBlock& block, const LaneBest& to) {
+  constexpr int64_t kGroupBytes = 512 * 1024;
+  const LaneBest lanes = to;
+  const int64_t depth = block.depth, panel_size = depth * kColumns;
+  const int64_t share = (kRows * kUnit + depth - 1) / depth;  // rows to look through at each step
+  const int64_t fitting = kGroupBytes / (panel_size * 2), group = fitting > 1 ? fitting : 1;
+  const auto* points = static_cast<const uint16_t*>(block.points);
+  const auto* panels = static_cast<const uint16_t*>(block.panels);
+  alignas(64) float scores[2][kRows * kColumns];
+  for (float& score : scores[1]) score = -__builtin_inff();
+  Finished before = {scores[1], 0, 0};  // keeps nothing
+  clear(lanes, block.rows);
+  begin();
+  for (int64_t first = 0; first < block.panel_count; first += group) {
+    const int64_t rest = block.panel_count - first, last = first + (rest < group ? rest : group);
+    for (int64_t i = 0; i < block.rows; i += kRows) {
+      for (int64_t j = first; j < last; ++j) {
+        float* next = before.scores == scores[0] ? scores[1] : scores[0];
+        multiply(next, kColumns, points + i * depth, depth, panels + j * panel_size,
+                 block.start + j * kColumns,
+                 [&](int64_t step) { keep_rows(lanes, before, step * share, (step + 1) * share); });
+        before = {next, i, int32_t(j) * kColumns};
+      }
+    }
+  }
+  keep_rows(lanes, before, 0, kRows);
+  end();
 }
 
 #else
@@ -108,36 +157,22 @@ TESSERA_INLINE void multiply(Vector (&acc)[kRows][kVectors], const uint16_t* poi
   }
 }
 
-#endif
-
 void scan(const ScoreBlock& block, const LaneBest& to) {
   const auto* points = static_cast<const uint16_t*>(block.points);
   const auto* panels = static_cast<const uint16_t*>(block.panels);
   clear(to, block.rows);
-  begin();
   for (int64_t j = 0; j < block.panel_count; ++j) {
-    const uint16_t* panel = panels + j * block.depth * kColumns;
-    const float* start = block.start + j * kColumns;
     for (int64_t i = 0; i < block.rows; i += kRows) {
-      const uint16_t* tile = points + i * block.depth;
-#if defined(__AMX_BF16__)
-      alignas(64) float acc[kRows][kColumns];
-      multiply(acc[0], kColumns, tile, block.depth, panel, start);
-      for (int r = 0; r < kRows; ++r) {
-        Vector row[kVectors];
-        __builtin_memcpy(row, acc[r], sizeof row);
-        keep_best(to, i + r, int32_t(j) * kColumns, row);
-      }
-#else
       Vector acc[kRows][kVectors];
-      multiply(acc, tile, block.depth, panel, start);
+      multiply(acc, points + i * block.depth, block.depth, panels + j * block.depth * kColumns,
+               block.start + j * kColumns);
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) keep_best(to, i + r, int32_t(j) * kColumns, acc[r]);
-#endif
     }
   }
-  end();
 }
+
+#endif
 
 void scores(const ScoreBlock& block, float* to) {
   const auto* points = static_cast<const uint16_t*>(block.points);
@@ -151,7 +186,7 @@ void scores(const ScoreBlock& block, float* to) {
       const uint16_t* tile = points + i * block.depth;
       float* out = to + i * step + j * kColumns;
 #if defined(__AMX_BF16__)
-      multiply(out, step, tile, block.depth, panel, start);
+      multiply(out, step, tile, block.depth, panel, start, [](int64_t) {});
 #else
       Vector acc[kRows][kVectors];
       multiply(acc, tile, block.depth, panel, start);
