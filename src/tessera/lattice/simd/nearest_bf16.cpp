@@ -75,9 +75,9 @@ TESSERA_INLINE void multiply(float* to, int64_t to_step, const uint16_t* points,
   _tile_stored(3, to + 16 * to_step + 16, to_bytes);
 }
 
-// The scores of a tile, to be looked through while the next one is multiplied.
+// The scores of a tile, to be looked through while a later one is multiplied.
 struct Finished {
-  const float* scores;  // (kRows, kColumns)
+  float* scores;  // (kRows, kColumns)
   int64_t row;
   int32_t first_anchor;
 };
@@ -91,33 +91,44 @@ TESSERA_INLINE void keep_rows(const LaneBest& to, const Finished& tile, int64_t 
   }
 }
 
-// Points and lanes of a tile stay in the first-level cache, and a group of panels in the second.
-void scan(const ScoreBlock& block, const LaneBest& to) {
+// How many panels the second-level cache holds beside what else is in use.
+TESSERA_INLINE int64_t group_of(int64_t panel_bytes) {
   constexpr int64_t kGroupBytes = 512 * 1024;
+  return panel_bytes < kGroupBytes ? kGroupBytes / panel_bytes : 1;
+}
+
+// Points and lanes of a tile stay in the first-level cache, and a group of panels in the second.
+// Loads of what a tile has just stored would wait for it, so the scores that are looked through are
+// those of the tile before the last; the next tile takes their place.
+void scan(const ScoreBlock& block, const LaneBest& to) {
   const LaneBest lanes = to;
   const int64_t depth = block.depth, panel_size = depth * kColumns;
   const int64_t share = (kRows * kUnit + depth - 1) / depth;  // rows to look through at each step
-  const int64_t fitting = kGroupBytes / (panel_size * 2), group = fitting > 1 ? fitting : 1;
+  const int64_t group = group_of(panel_size * 2);
   const auto* points = static_cast<const uint16_t*>(block.points);
   const auto* panels = static_cast<const uint16_t*>(block.panels);
   alignas(64) float scores[2][kRows * kColumns];
-  for (float& score : scores[1]) score = -__builtin_inff();
-  Finished before = {scores[1], 0, 0};  // keeps nothing
+  for (auto& tile : scores) {
+    for (float& score : tile) score = -__builtin_inff();  // nothing of it is kept
+  }
+  Finished before = {scores[0], 0, 0}, last = {scores[1], 0, 0};
   clear(lanes, block.rows);
   begin();
   for (int64_t first = 0; first < block.panel_count; first += group) {
-    const int64_t rest = block.panel_count - first, last = first + (rest < group ? rest : group);
+    const int64_t rest = block.panel_count - first, stop = first + (rest < group ? rest : group);
     for (int64_t i = 0; i < block.rows; i += kRows) {
-      for (int64_t j = first; j < last; ++j) {
-        float* next = before.scores == scores[0] ? scores[1] : scores[0];
-        multiply(next, kColumns, points + i * depth, depth, panels + j * panel_size,
+      for (int64_t j = first; j < stop; ++j) {
+        multiply(before.scores, kColumns, points + i * depth, depth, panels + j * panel_size,
                  block.start + j * kColumns,
                  [&](int64_t step) { keep_rows(lanes, before, step * share, (step + 1) * share); });
-        before = {next, i, int32_t(j) * kColumns};
+        const Finished next = {before.scores, i, int32_t(j) * kColumns};
+        before = last;
+        last = next;
       }
     }
   }
   keep_rows(lanes, before, 0, kRows);
+  keep_rows(lanes, last, 0, kRows);
   end();
 }
 
