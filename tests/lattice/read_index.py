@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """A second reader of index files, written from docs/formats/index.md alone.
 
-usage: read_index.py FILE VECTOR_BYTES    check FILE and print what lives: id, cell, vector (hex)
+usage: read_index.py FILE    check FILE and print what lives: id, cell, bytes of the vector (hex)
 
-Blocks are taken to hold their vectors one after the other. data/version1.txt is what it prints of
-data/version1.tsr, version2.txt of version2.tsr; the tests compare them with what the library reads.
+Bytes of a vector are in the order they have in a block; blocks whose layout the file does not tell
+are taken to hold their vectors one after the other. data/version1.txt is what it prints of
+data/version1.tsr, and so on to version3; the tests compare them with what the library reads.
 """
 import struct
 import sys
@@ -39,9 +40,32 @@ def unpack_ids(data, count):
     return ids
 
 
+def row_places(begin, end, slot):
+    size = (end - begin) // 32
+    return list(range(begin + slot * size, begin + (slot + 1) * size))
+
+
+def register_places(end, slot):
+    half = (end - 128) // 2
+    registers = range(slot // 16 * half + slot % 16 * 4, (slot // 16 + 1) * half, 64)
+    pairs = (end - 128 + 2 * slot, end - 64 + 2 * slot)
+    return [at + i for at in registers for i in range(4)] + [at + i for at in pairs for i in (0, 1)]
+
+
+def places_of(layout, block_bytes, slot):
+    """Where the bytes of a slot are in a block, ascending."""
+    if layout <= 1:
+        return row_places(0, block_bytes, slot)
+    if layout == 2:
+        return register_places(block_bytes, slot)
+    hot = layout - 3
+    assert hot >= 128 and hot % 128 == 0
+    return register_places(hot, slot) + row_places(hot, block_bytes, slot)
+
+
 class Index:
-    def __init__(self, data, vector_bytes):
-        self.data, self.vector_bytes = data, vector_bytes
+    def __init__(self, data):
+        self.data = data
         self.read_head()
         self.live = {}
         for vectors, dead in self.segments(self.read_record()):
@@ -59,8 +83,10 @@ class Index:
         self.block_bytes, _ = self.get("2q", 24)
         rows, table_sum = self.get("2I", 40)
         self.tail, half = self.get("2I", 48)
-        assert version == 2 or (version, self.tail, half) == (1, 0, 0)
-        assert self.tail in (0, 1) and half in (0, 1)
+        assert version == 3 or (version == 2 and self.tail <= 2) or (
+            version, self.tail, half) == (1, 0, 0)
+        assert half in (0, 1)
+        self.places = [places_of(self.tail, self.block_bytes, slot) for slot in range(32)]
         assert crc(self.data[2560:2560 + 48 * rows]) == table_sum
         self.sections = {}
         for row in range(2560, 2560 + 48 * rows, 48):
@@ -110,19 +136,28 @@ class Index:
     def read_list(self, row):
         cell, count, at, ids_at, id_bytes, blocks_total, ids_total = self.get("2I3q2I", row)
         size = (count + 31) // 32 * self.block_bytes
-        if self.tail == 1:
+        if self.tail != 0:
             size = count // 32 * self.block_bytes + count % 32 * (self.block_bytes // 32)
-        assert at % 64 == 0 and crc(self.data[at:at + size]) == blocks_total
+        stored = self.data[at:at + size]
+        assert at % 64 == 0 and crc(stored) == blocks_total
         packed = self.data[ids_at:ids_at + id_bytes]
         assert crc(packed) == ids_total
         for i, id in enumerate(unpack_ids(packed, count)):
-            vector = at + i // 32 * self.block_bytes + i % 32 * self.vector_bytes
-            yield id, (cell, self.data[vector:vector + self.vector_bytes].hex())
+            block = self.block(stored, count, i // 32)
+            yield id, (cell, bytes(block[place] for place in self.places[i % 32]).hex())
+
+    def block(self, stored, count, number):
+        """A block of a list by place; only the slots with vectors where not all of it was kept."""
+        begin, vectors = number * self.block_bytes, min(32, count - 32 * number)
+        if self.tail == 0 or vectors == 32:
+            return stored[begin:begin + self.block_bytes]
+        kept = sorted(place for slot in range(vectors) for place in self.places[slot])
+        return dict(zip(kept, stored[begin:], strict=True))
 
 
 def main():
     with open(sys.argv[1], "rb") as file:
-        index = Index(file.read(), int(sys.argv[2]))
+        index = Index(file.read())
     for id, (cell, vector) in sorted(index.live.items()):
         print(id, cell, vector)
 
