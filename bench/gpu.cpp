@@ -220,6 +220,40 @@ void orders(const Table& table) {
   }
 }
 
+// q, k and v as a projection leaves them: (B, T, 3, H, D). Only what causal attention sees counts.
+void attentions(const Table& table) {
+  const auto add = [&](int64_t b, int64_t h, int64_t t, int64_t d, DType dtype) {
+    const Tensor qkv = made({b, t, 3, h, d}, dtype), g = made({b, h, t, d}, dtype);
+    const auto mixed = [&] {
+      const auto part = [&](int64_t i) {
+        return permute(squeeze(slice(qkv, 2, i, i + 1), 2), {0, 2, 1, 3});
+      };
+      return attention(part(0), part(1), part(2), {.causal = true});
+    };
+    const double flops = 4.0 * double(b * h) * double(t) * double(t) * double(d) / 2;
+    const std::string suffix = cat("_", b, "x", h, "x", t, "x", d, "_", name(dtype));
+    table.line("attention" + suffix, 0, flops, [&] { return std::vector{mixed()}; });
+    table.line("attention_gradient" + suffix, 0, 3.5 * flops, [&] {
+      const Tensor y = mixed();
+      return std::vector{grad(sum(y * g), {qkv})[0], y};
+    });
+  };
+  for (const DType dtype : {DType::bf16, DType::f32})
+    add(table.large(4096) / 64, 12, 1024, 64, dtype);
+  add(table.large(512) / 32, 16, 2048, 128, DType::bf16);
+  // A token of each sequence on what a cache holds; bytes are its keys and values.
+  for (const int64_t b : {1, 64}) {
+    const int64_t keys = 1024;
+    const Tensor q = made({b, 12, 1, 64}, DType::bf16), k = made({b, 12, keys, 64}, DType::bf16);
+    const Tensor v = made({b, 12, keys, 64}, DType::bf16);
+    const Tensor lengths = tensor(std::vector<int64_t>(size_t(b), keys), {b});
+    lengths.eval();
+    table.line(cat("attention_decode_", b, "x12x", keys, "x64_bf16"),
+               4.0 * double(b * 12 * keys * 64), 0,
+               [&] { return std::vector{attention(q, k, v, {.lengths = lengths})}; });
+  }
+}
+
 std::vector<Shape> gpt2_shapes(int64_t width) {
   std::vector<Shape> shapes = {{50257, width}, {1024, width}};
   const auto add_pair = [&](const Shape& shape) {
@@ -324,6 +358,7 @@ int main(int count, char** words) {
   rows(table);
   losses(table);
   orders(table);
+  attentions(table);
   optimizers(table);
   products(table);
 }

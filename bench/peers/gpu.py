@@ -148,6 +148,43 @@ def orders():
             line(f"cumsum_{shape[0]}x{shape[1]}_axis{axis}_{name}", total, torch.compile(total))
 
 
+def attentions():
+    """The faster of flash attention and cuDNN's."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    def add(b, h, t, d, name):
+        qkv = made(b, t, 3, h, d, dtype=DTYPES[name]).requires_grad_()
+        g = made(b, h, t, d, dtype=DTYPES[name])
+
+        def forward(backend):
+            q, k, v = (qkv[:, :, i].transpose(1, 2) for i in range(3))
+            with sdpa_kernel(backend):
+                return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+        def alone(backend):
+            with torch.no_grad():
+                return forward(backend)
+
+        def both(backend):
+            y = forward(backend)
+            return torch.autograd.grad(y, qkv, g)[0]
+
+        backends = (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION)
+        if name == "f32":
+            backends = (SDPBackend.EFFICIENT_ATTENTION,)
+        suffix = f"_{b}x{h}x{t}x{d}_{name}"
+        line("attention" + suffix, *(lambda each=each: alone(each) for each in backends))
+        line("attention_gradient" + suffix, *(lambda each=each: both(each) for each in backends))
+
+    add(large(4096) // 64, 12, 1024, 64, "bf16")
+    add(large(4096) // 64, 12, 1024, 64, "f32")
+    add(large(512) // 32, 16, 2048, 128, "bf16")
+    for b in (1, 64):
+        q = made(b, 12, 1, 64, dtype=torch.bfloat16)
+        k, v = (made(b, 12, 1024, 64, dtype=torch.bfloat16) for _ in range(2))
+        line(f"attention_decode_{b}x12x1024x64_bf16", lambda: F.scaled_dot_product_attention(q, k, v))
+
+
 def gpt2_shapes(width):
     shapes = [(50257, width), (1024, width)]
     for _ in range(12):
@@ -212,5 +249,6 @@ if __name__ == "__main__":
     rows()
     losses()
     orders()
+    attentions()
     optimizers()
     products()

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "codegen/nvrtc.h"
+#include "tessera/backend/cuda/kernels/attention_few.h"
+#include "tessera/backend/cuda/kernels/attention_tiles.h"
 #include "tessera/backend/cuda/kernels/cross_entropy.h"
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 #include "tessera/backend/cuda/kernels/order_rows.h"
@@ -47,28 +49,30 @@ class Collector : public gpu::Session {
 
 OperandView packed(DType dtype, const Shape& shape) { return {dtype, contiguous_view(shape)}; }
 
-void add_attention(Collector& collector, DType dtype, bool added_mask) {
-  const Shape heads = {2, 4, 33, 64}, row = {2, 4, 33};
+template <class Make>
+void add_attention(Collector& collector, DType dtype, bool added_mask, const Make& make,
+                   int64_t queries = 33, int64_t columns = 64) {
+  const Shape heads = {2, 4, queries, columns}, row = {2, 4, queries};
   const DType wide = compute_type(dtype);
   KernelCall call;
   call.kernel = "attention";
   call.outputs = 2;
   call.attrs.axis = kAttentionMask | kAttentionLengths | kAttentionDropout;
   const std::vector<OperandView> options = {
-      packed(added_mask ? wide : DType::boolean, {2, 4, 33, 33}), packed(DType::i64, {2}),
+      packed(added_mask ? wide : DType::boolean, {2, 4, queries, queries}), packed(DType::i64, {2}),
       packed(DType::i64, {}), packed(DType::i64, {})};
   call.operands.assign(3, packed(dtype, heads));
   call.operands.insert(call.operands.end(), options.begin(), options.end());
   call.operands.push_back(packed(dtype, heads));
   call.operands.push_back(packed(wide, row));
-  gpu::make_named_kernel(collector, call);
+  make(collector, call);
   call.kernel = "attention_backward";
   call.outputs = 3;
   call.operands.assign(5, packed(dtype, heads));
   call.operands.push_back(packed(wide, row));
   call.operands.insert(call.operands.end(), options.begin(), options.end());
   call.operands.insert(call.operands.end(), 3, packed(dtype, heads));
-  gpu::make_named_kernel(collector, call);
+  make(collector, call);
 }
 
 void add_all(Collector& collector, DType dtype) {
@@ -179,7 +183,7 @@ TEST_F(NamedSources, CompileWithNvrtcWithoutSpills) {
   Collector collector;
   for (int i = 0; i < kDTypeCount; ++i) add_all(collector, static_cast<DType>(i));
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
-    add_attention(collector, dtype, dtype == DType::f32);
+    add_attention(collector, dtype, dtype == DType::f32, gpu::make_named_kernel);
     add_norms(collector, dtype);
   }
   EXPECT_GE(collector.sources.size(), 60u);
@@ -195,6 +199,12 @@ TEST_F(NamedSources, OfCudaAloneCompileWithoutSpills) {
     if (!is_float(dtype)) continue;
     add_losses(collector, dtype);
     add_embedding(collector, dtype);
+    if (dtype == DType::f64) continue;
+    add_attention(collector, dtype, true, cuda::make_attention_few, 1);
+    if (!is_half(dtype)) continue;
+    for (const int64_t columns : {64, 128}) {
+      add_attention(collector, dtype, columns == 64, cuda::make_attention_tiles, 33, columns);
+    }
   }
   EXPECT_GE(collector.sources.size(), 70u);
   expect_compiled(collector);

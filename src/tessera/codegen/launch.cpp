@@ -68,7 +68,7 @@ bool fits_narrow_index(const KernelIR& ir, int64_t extent0) {
 bool can_split(const KernelIR& ir) {
   if (ir.is_map()) return false;
   const std::vector<Phase> phases = plan_phases(ir);
-  return phases.size() == 2 && phases[0].stores.empty() && !phases[0].reduces.empty();
+  return phases.size() == 2 && !phases[0].reduces.empty();
 }
 
 int64_t split_count(const KernelIR& ir, int64_t extent0, int64_t groups_wanted) {

@@ -85,7 +85,8 @@ RenderedKernel render(const KernelIR& ir, const Dialect& dialect,
 // Whether indices of 32 bits reach every point and element of a launch.
 bool fits_narrow_index(const KernelIR& ir, int64_t extent0);
 
-// Whether a kernel's rows can be shared by groups: it folds once and stores row by row.
+// Whether a kernel's rows can be shared by groups: it folds once, and no element is stored
+// behind that.
 bool can_split(const KernelIR& ir);
 
 // Into how many parts to split the rows so that about `groups_wanted` groups run (a few times what

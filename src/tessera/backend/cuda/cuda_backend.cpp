@@ -5,6 +5,8 @@
 #include <unordered_map>
 
 #include "tessera/backend/cuda/compiler.h"
+#include "tessera/backend/cuda/kernels/attention_few.h"
+#include "tessera/backend/cuda/kernels/attention_tiles.h"
 #include "tessera/backend/cuda/kernels/cross_entropy.h"
 #include "tessera/backend/cuda/kernels/kernel.h"
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
@@ -50,6 +52,9 @@ constexpr OwnKernel kOwnKernels[] = {
 };
 // Better ones for some calls of kernels that every GPU has; null for others.
 constexpr OwnKernel kBetterKernels[] = {
+    {"attention", made_by<make_attention_few>},
+    {"attention", made_by<make_attention_tiles>},
+    {"attention_backward", made_by<make_attention_tiles>},
     {"matmul", made_by<make_product>},
     {"scatter_add", made_by<make_scatter_rows>},
     {"sort", made_by<make_order_rows>},

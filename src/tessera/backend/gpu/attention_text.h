@@ -1,8 +1,9 @@
 // The source of the attention kernels.
 //
-// A group takes a block of BQ queries and walks along the keys in tiles of BK (or, for the
+// Here a group takes a block of BQ queries and walks along the keys in tiles of BK (or, for the
 // gradients of keys and values, the other way round): scores exist one tile at a time, in local
 // memory. D and E are the columns of queries and values; $M is what a mask's elements are.
+// kAttentionCommon serves kernels of other kinds, too.
 #pragma once
 
 #include <string_view>
@@ -10,11 +11,8 @@
 namespace tessera::gpu {
 
 inline constexpr std::string_view kAttentionCommon = R"(
-#define BQ $bq
-#define BK $bk
 #define D $depth
 #define E $values
-#define LANES $lanes
 #define UNSEEN (($T)-INFINITY)
 
 typedef struct {
@@ -24,21 +22,6 @@ typedef struct {
   $T scale, kept_scale;
   f32 keep;
 } Attention;
-
-// Rows first … first + n of a matrix, times a factor; 0 from row `rows` on.
-DEVICE void load_tile(SHARED_PTR $T* tile, i32 n, i32 columns, GLOBAL const $S* matrix,
-                             i64 first, i64 rows, i64 row, i64 column, $T factor) {
-  for (i32 e = (i32)LANE; e < n * columns; e += LANES) {
-    const i64 i = first + e / columns;
-    tile[e] = i < rows ? factor * LOAD(matrix[i * row + e % columns * column]) : 0;
-  }
-}
-
-DEVICE $T dot_of(SHARED_PTR const $T* a, SHARED_PTR const $T* b, i32 n) {
-  $T sum = 0;
-  for (i32 i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
 
 // How many keys the queries of batch b may see.
 DEVICE i64 key_count(GLOBAL const i64* lengths, i64 b, const Attention* p) {
@@ -64,6 +47,27 @@ DEVICE $T kept_of(i64 b, i64 h, i64 t, i64 s, i64 key, i64 offset, const Attenti
   if (!(p->options & 8)) return 1;
   const i64 place = ((b * p->heads + h) * p->queries + t) * p->keys + s;
   return t_uniform(place, key, offset) < p->keep ? p->kept_scale : 0;
+}
+)";
+
+inline constexpr std::string_view kAttentionTiles = R"(
+#define BQ $bq
+#define BK $bk
+#define LANES $lanes
+
+// Rows first … first + n of a matrix, times a factor; 0 from row `rows` on.
+DEVICE void load_tile(SHARED_PTR $T* tile, i32 n, i32 columns, GLOBAL const $S* matrix,
+                             i64 first, i64 rows, i64 row, i64 column, $T factor) {
+  for (i32 e = (i32)LANE; e < n * columns; e += LANES) {
+    const i64 i = first + e / columns;
+    tile[e] = i < rows ? factor * LOAD(matrix[i * row + e % columns * column]) : 0;
+  }
+}
+
+DEVICE $T dot_of(SHARED_PTR const $T* a, SHARED_PTR const $T* b, i32 n) {
+  $T sum = 0;
+  for (i32 i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
 }
 
 // Σ g · y of a query.

@@ -1,0 +1,164 @@
+#include "tessera/backend/cuda/kernels/attention_tiles.h"
+
+#include <limits>
+
+#include "tessera/backend/cuda/kernels/attention_tiles_text.h"
+#include "tessera/backend/cuda/kernels/chunks.h"
+#include "tessera/backend/cuda/kernels/tile_products.h"
+#include "tessera/backend/gpu/attention.h"
+
+namespace tessera::cuda {
+
+namespace {
+
+using gpu::Arguments;
+using gpu::AttentionCall;
+using gpu::AttentionProblem;
+
+constexpr int64_t kChunk = 8, kWarp = 32, kMostColumns = 128, kTileAlignment = 1024;
+constexpr int64_t kTermLanes = 256;
+
+int64_t padded(int64_t columns) { return (columns + 63) / 64 * 64; }
+
+bool suits(const AttentionCall& call) {
+  if (!is_half(call.dtype())) return false;
+  for (const View* view : {&call.q(), &call.k(), &call.v()}) {
+    if (!is_chunked(*view, call.dtype()) || view->shape[3] > kMostColumns) return false;
+    if (view->shape[2] > std::numeric_limits<int32_t>::max()) return false;
+  }
+  return !call.is_backward() ||
+         (is_chunked(call.g(), call.dtype()) && is_chunked(call.y(), call.dtype()));
+}
+
+// Rows of a group's own tiles, and of those it walks along.
+struct TileRows {
+  int64_t rows, cols;
+};
+
+class AttentionTiles : public gpu::GpuExecutable {
+ public:
+  AttentionTiles(gpu::Session& session, const AttentionCall& call)
+      : session_(session), call_(call) {
+    if (call_.is_backward()) {
+      to_queries_ = kernel(kTileQueries, "tessera_attention_query_tiles", queries_tile());
+      to_keys_ = kernel(kTileKeys, "tessera_attention_key_tiles", keys_tile());
+      terms_ = kernel(kTileTerms, "tessera_attention_terms", queries_tile());
+    } else {
+      forward_ = kernel(kTileForward, "tessera_attention_tiles", queries_tile());
+    }
+  }
+
+  void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
+    if (forward_) {
+      launch_forward(at, stream);
+    } else {
+      launch_backward(at, stream);
+    }
+  }
+
+ private:
+  int64_t depth() const { return padded(call_.q().shape[3]); }
+  int64_t values() const { return padded(call_.v().shape[3]); }
+  bool is_wide() const { return depth() > 64 || values() > 64; }
+
+  // Registers hold two or four results of a tile at once, and what options need beside them.
+  int64_t fewer(int64_t cols) const {
+    const bool is_plain = (call_.options() & (kAttentionMask | kAttentionDropout)) == 0;
+    return is_plain ? cols : cols / 2;
+  }
+  TileRows queries_tile() const { return {128, is_wide() && call_.is_backward() ? fewer(32) : 64}; }
+  TileRows keys_tile() const { return {128, fewer(is_wide() ? 32 : 64)}; }
+
+  std::unique_ptr<gpu::Kernel> kernel(std::string_view text, const char* entry,
+                                      const TileRows& tile) const {
+    return session_.build(
+        call_.call().kernel,
+        call_.source(session_,
+                     cat(kTileSizes, tile_products_text(call_.dtype()), kTileCommon, text),
+                     {{"$lanes", cat(lanes(tile))},
+                      {"$rows", cat(tile.rows)},
+                      {"$cols", cat(tile.cols)},
+                      {"$options", cat(call_.options())}}),
+        entry);
+  }
+
+  static int64_t lanes(const TileRows& tile) { return tile.rows / 16 * kWarp; }
+
+  // `own` tiles of columns (depth + values), and two of each that it walks along.
+  gpu::Range range_of(const TileRows& tile, int64_t extent, int64_t matrices, int64_t own,
+                      int64_t beside = 0) const {
+    gpu::Range range;
+    range.group[0] = size_t(lanes(tile));
+    range.groups[0] = size_t((extent + tile.rows - 1) / tile.rows * matrices);
+    const int64_t elements = tile.rows * own + 2 * tile.cols * (depth() + values());
+    range.local_bytes = size_t(elements * size_of(call_.dtype()) + beside + kTileAlignment);
+    return range;
+  }
+
+  void launch_forward(std::span<const BufferRef> at, Stream stream) const {
+    const AttentionProblem<float> problem = call_.problem<float>();
+    const int out = call_.first_output();
+    Arguments args;
+    call_.add_inputs(args, at);
+    call_.add_operand(args, at, out);
+    call_.add_operand(args, at, out + 1);
+    args.add(problem);
+    args.add(gpu::wanted_outputs(at, out));
+    forward_->launch(
+        stream, range_of(queries_tile(), problem.queries, problem.batch * problem.heads, depth()),
+        args);
+  }
+
+  void launch_backward(std::span<const BufferRef> at, Stream stream) const {
+    const AttentionProblem<float> problem = call_.problem<float>();
+    const int out = call_.first_output();
+    const int64_t by_heads = problem.batch * problem.heads, rows = by_heads * problem.queries;
+    void* const terms = session_.workspace(stream, rows * int64_t(sizeof(float)));
+    {
+      Arguments args;
+      call_.add_operand(args, at, 0);
+      call_.add_operand(args, at, 4);
+      args.add(terms);
+      args.add(problem);
+      terms_->launch(stream, gpu::range_of(rows * (values() / kChunk), kTermLanes), args);
+    }
+    if (at[size_t(out)].handle != nullptr) {
+      Arguments args;
+      call_.add_inputs(args, at);
+      call_.add_operand(args, at, out);
+      args.add(terms);
+      args.add(problem);
+      to_queries_->launch(
+          stream, range_of(queries_tile(), problem.queries, by_heads, depth() + values()), args);
+    }
+    if (const int32_t wanted = gpu::wanted_outputs(at, out + 1); wanted != 0) {
+      const TileRows tile = keys_tile();
+      Arguments args;
+      call_.add_inputs(args, at);
+      call_.add_operand(args, at, out + 1);
+      call_.add_operand(args, at, out + 2);
+      args.add(terms);
+      args.add(problem);
+      args.add(wanted);
+      to_keys_->launch(stream,
+                       range_of(tile, problem.keys, problem.batch * problem.groups,
+                                depth() + values(), 4 * tile.cols * int64_t(sizeof(float))),
+                       args);
+    }
+  }
+
+  gpu::Session& session_;
+  const AttentionCall call_;
+  std::unique_ptr<gpu::Kernel> forward_, to_queries_, to_keys_, terms_;
+};
+
+}  // namespace
+
+std::unique_ptr<gpu::GpuExecutable> make_attention_tiles(gpu::Session& session,
+                                                         const KernelCall& call) {
+  AttentionCall attention(call);
+  if (!suits(attention)) return nullptr;
+  return std::make_unique<AttentionTiles>(session, attention);
+}
+
+}  // namespace tessera::cuda

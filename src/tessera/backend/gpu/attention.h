@@ -1,0 +1,57 @@
+// What every kernel of attention needs of its call; see attention_text.h.
+#pragma once
+
+#include <span>
+
+#include "tessera/backend/gpu/named_kernel.h"
+#include "tessera/base/attention_options.h"
+
+namespace tessera::gpu {
+
+// The argument of the kernels, T its compute type.
+template <class T>
+struct AttentionProblem {
+  int64_t batch, heads, groups, queries, keys, options;
+  Axes q, k, v, mask, lengths, g, y, lse;
+  T scale, kept_scale;
+  float keep;
+};
+
+// A call of attention or attention_backward: where its operands are.
+class AttentionCall {
+ public:
+  explicit AttentionCall(const KernelCall& call);  // throws where operands are missing
+
+  const KernelCall& call() const { return call_; }
+  bool is_backward() const { return q_ == 1; }
+  DType dtype() const { return call_.operands[size_t(q_)].dtype; }
+  int64_t options() const { return call_.attrs.axis; }
+
+  const View& q() const { return view(q_); }
+  const View& k() const { return view(q_ + 1); }
+  const View& v() const { return view(q_ + 2); }
+  const View& g() const { return view(0); }  // backward only, as the next
+  const View& y() const { return view(4); }
+  int first_output() const { return outputs_; }
+
+  template <class T>
+  AttentionProblem<T> problem() const;
+
+  // Everything before the outputs.
+  void add_inputs(Arguments& args, std::span<const BufferRef> at) const;
+  void add_operand(Arguments& args, std::span<const BufferRef> at, int i) const;
+
+  // `text` behind the words that all these kernels share, its own words replaced.
+  std::string source(const Session& session, std::string_view text, Replacements words) const;
+
+ private:
+  const View& view(int i) const { return call_.operands[size_t(i)].view; }
+
+  const KernelCall call_;
+  int q_, mask_ = -1, lengths_ = -1, key_ = -1, outputs_;
+};
+
+// Which of two neighbouring outputs have a buffer: bits 0 and 1.
+int32_t wanted_outputs(std::span<const BufferRef> at, int first);
+
+}  // namespace tessera::gpu
