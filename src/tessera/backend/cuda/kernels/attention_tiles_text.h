@@ -106,24 +106,22 @@ tessera_attention_tiles(const $S* q, i64 q_start, const $S* k, i64 k_start, cons
   const i32 clear_end = limit_of(warp_row, count, &p) < limit_of(warp_row + 15, count, &p)
                             ? limit_of(warp_row, count, &p) : limit_of(warp_row + 15, count, &p);
   const f32 scale = p.scale * LOG2_E;
+  const i64 tiles = (end + COLS - 1) / COLS;
+  auto fetch_keys = [&](i64 n) {
+    if (n < tiles) fetch_tile<COLS, D>(k_tiles + n % 2 * COLS * DP, k, p.k.at[2], n * COLS, end);
+  };
+  auto fetch_values = [&](i64 n) {
+    fetch_tile<COLS, E>(v_tiles + n % 2 * COLS * EP, v, p.v.at[2], n * COLS, end);
+  };
   fetch_tile<ROWS, D>(q_tile, q, p.q.at[2], t0, p.queries);
-  fetch_tile<COLS, D>(k_tiles, k, p.k.at[2], 0, end);
-  fetch_tile<COLS, E>(v_tiles, v, p.v.at[2], 0, end);
+  fetch_keys(0);
   end_fetches();
-  f32 sums[EP / 8][4], top[2] = {UNSEEN, UNSEEN}, total[2] = {0, 0};
+  f32 scores[COLS / 8][4], sums[EP / 8][4], top[2] = {UNSEEN, UNSEEN}, total[2] = {0, 0};
+  f32 factor[2];  // of what was summed before
+  u32 weights[COLS / 16][4];
   clear(sums);
-  i32 turn = 0;
-  for (i64 s0 = 0; s0 < end; s0 += COLS, turn ^= 1) {
-    const u16 *k_tile = k_tiles + turn * COLS * DP, *v_tile = v_tiles + turn * COLS * EP;
-    if (s0 + COLS < end) {
-      fetch_tile<COLS, D>(k_tiles + (turn ^ 1) * COLS * DP, k, p.k.at[2], s0 + COLS, end);
-      fetch_tile<COLS, E>(v_tiles + (turn ^ 1) * COLS * EP, v, p.v.at[2], s0 + COLS, end);
-    }
-    end_fetches();
-    wait_fetches<1>();
-    BARRIER;
-    f32 scores[COLS / 8][4];
-    across<COLS, DP, ROWS, COLS>(scores, q_tile, k_tile);
+  // Scores to weights.
+  auto weigh = [&](i64 s0) {
     f32 best[2] = {top[0], top[1]};
 #pragma unroll
     for (i32 j = 0; j < COLS / 8; ++j) {
@@ -139,7 +137,7 @@ tessera_attention_tiles(const $S* q, i64 q_start, const $S* k, i64 k_start, cons
         best[i / 2] = fmaxf(best[i / 2], score);
       }
     }
-    f32 shift[2], factor[2];
+    f32 shift[2];
 #pragma unroll
     for (i32 r = 0; r < 2; ++r) {
       best[r] = fmaxf(best[r], __shfl_xor_sync(0xffffffffu, best[r], 1, WARP));
@@ -162,15 +160,40 @@ tessera_attention_tiles(const $S* q, i64 q_start, const $S* k, i64 k_start, cons
         scores[j][i] = weight;
       }
     }
-    u32 weights[COLS / 16][4];
-    pack_rows(weights, scores);
-#pragma unroll
-    for (i32 j = 0; j < EP / 8; ++j) {
-#pragma unroll
-      for (i32 i = 0; i < 4; ++i) sums[j][i] *= factor[i / 2];
-    }
-    along<EP, COLS, COLS>(sums, weights, v_tile);
+  };
+  // The weights of a tile are found while the values of the tile before are summed.
+  if (tiles > 0) {
+    wait_fetches<0>();
     BARRIER;
+    fetch_keys(1);
+    fetch_values(0);
+    end_fetches();
+    across<COLS, DP, ROWS, COLS>(scores, q_tile, k_tiles);
+    wait_products<0>(scores);
+    weigh(0);
+    pack_rows(weights, scores);
+    for (i64 n = 1; n < tiles; ++n) {
+      wait_fetches<0>();
+      BARRIER;
+      fetch_keys(n + 1);
+      fetch_values(n);
+      end_fetches();
+      across<COLS, DP, ROWS, COLS>(scores, q_tile, k_tiles + n % 2 * COLS * DP);
+      along<EP, COLS, COLS>(sums, weights, v_tiles + (n + 1) % 2 * COLS * EP);
+      wait_products<1>(scores);
+      weigh(n * COLS);
+      wait_products<0>(sums);
+#pragma unroll
+      for (i32 j = 0; j < EP / 8; ++j) {
+#pragma unroll
+        for (i32 i = 0; i < 4; ++i) sums[j][i] *= factor[i / 2];
+      }
+      pack_rows(weights, scores);
+    }
+    wait_fetches<0>();
+    BARRIER;
+    along<EP, COLS, COLS>(sums, weights, v_tiles + (tiles + 1) % 2 * COLS * EP);
+    wait_products<0>(sums);
   }
 #pragma unroll
   for (i32 r = 0; r < 2; ++r) {
@@ -270,16 +293,17 @@ tessera_attention_query_tiles(const $S* g, i64 g_start, const $S* q, i64 q_start
   i32 turn = 0;
   for (i64 s0 = 0; s0 < end; s0 += COLS, turn ^= 1) {
     const u16 *k_tile = k_tiles + turn * COLS * DP, *v_tile = v_tiles + turn * COLS * EP;
+    wait_fetches<0>();
+    BARRIER;
     if (s0 + COLS < end) {
       fetch_tile<COLS, D>(k_tiles + (turn ^ 1) * COLS * DP, k, p.k.at[2], s0 + COLS, end);
       fetch_tile<COLS, E>(v_tiles + (turn ^ 1) * COLS * EP, v, p.v.at[2], s0 + COLS, end);
     }
     end_fetches();
-    wait_fetches<1>();
-    BARRIER;
     f32 scores[COLS / 8][4], slopes[COLS / 8][4];
     across<COLS, DP, ROWS, COLS>(scores, q_tile, k_tile);
     across<COLS, EP, ROWS, COLS>(slopes, g_tile, v_tile);
+    wait_products<1>(scores);
 #pragma unroll
     for (i32 j = 0; j < COLS / 8; ++j) {
 #pragma unroll
@@ -290,17 +314,26 @@ tessera_attention_query_tiles(const $S* g, i64 g_start, const $S* q, i64 q_start
           score = s < limits[i / 2] ? masked(score, b, h, t0 + row0 + i / 2 * 8, s,
                                              mask + mask_start, &p) : UNSEEN;
         }
+        scores[j][i] = power_of_two(score - shift[i / 2]);
+      }
+    }
+    wait_products<0>(slopes);
+#pragma unroll
+    for (i32 j = 0; j < COLS / 8; ++j) {
+#pragma unroll
+      for (i32 i = 0; i < 4; ++i) {
         f32 slope = slopes[j][i];
 #if OPTIONS & 8
+        const i64 s = s0 + 8 * j + lane % 4 * 2 + i % 2;
         slope *= kept_of(b, h, t0 + row0 + i / 2 * 8, s, key[key_start], offset[offset_start], &p);
 #endif
-        scores[j][i] = power_of_two(score - shift[i / 2]) * (slope - term[i / 2]);
+        scores[j][i] *= slope - term[i / 2];
       }
     }
     u32 ds[COLS / 16][4];
     pack_rows(ds, scores);
     along<DP, COLS, COLS>(sums, ds, k_tile);
-    BARRIER;
+    wait_products<0>(sums);
   }
   store_rows<DP / 8, D>(dq + dq_start + bh * p.queries * D, sums, t0, p.queries, p.scale, p.scale);
 }
@@ -357,10 +390,10 @@ tessera_attention_key_tiles(const $S* g, i64 g_start, const $S* q, i64 q_start, 
   clear(k_sums);
   clear(v_sums);
   for (i64 turn = 0; turn < turns; ++turn) {
+    wait_fetches<0>();
+    BARRIER;
     if (turn + 1 < turns) fetch(turn + 1);
     end_fetches();
-    wait_fetches<1>();
-    BARRIER;
     const i64 h = group * shared + turn / each, t0 = (first_tile + turn % each) * COLS;
     const i32 half = (i32)(turn % 2);
     const u16 *q_tile = q_tiles + half * COLS * DP, *g_tile = g_tiles + half * COLS * EP;
@@ -368,6 +401,7 @@ tessera_attention_key_tiles(const $S* g, i64 g_start, const $S* q, i64 q_start, 
     f32 scores[COLS / 8][4], slopes[COLS / 8][4];
     across<COLS, DP, ROWS, COLS>(scores, k_tile, q_tile);
     across<COLS, EP, ROWS, COLS>(slopes, v_tile, g_tile);
+    wait_products<1>(scores);
     // Every query of the tile sees every key of the group.
     const bool is_clear = t0 + COLS <= p.queries && s0 + ROWS <= key_end(t0, count, &p);
 #pragma unroll
@@ -375,27 +409,54 @@ tessera_attention_key_tiles(const $S* g, i64 g_start, const $S* q, i64 q_start, 
 #pragma unroll
       for (i32 i = 0; i < 4; ++i) {
         const i32 column = 8 * j + lane % 4 * 2 + i % 2;
-        const i64 t = t0 + column, s = s0 + row0 + i / 2 * 8;
         f32 score = scores[j][i] * scale;
         if ((OPTIONS & 2) || !is_clear) {
+          const i64 t = t0 + column, s = s0 + row0 + i / 2 * 8;
           score = s < limit_of(t, count, &p) ? masked(score, b, h, t, s, mask + mask_start, &p)
                                              : UNSEEN;
         }
-        const f32 weight = power_of_two(score - shift[column] * LOG2_E);
-        f32 kept = 1;
-#if OPTIONS & 8
-        kept = kept_of(b, h, t, s, key[key_start], offset[offset_start], &p);
-#endif
-        scores[j][i] = weight * kept;
-        slopes[j][i] = weight * (slopes[j][i] * kept - term[column]);
+        scores[j][i] = power_of_two(score - shift[column] * LOG2_E);
       }
     }
-    u32 rows[COLS / 16][4];
-    pack_rows(rows, scores);
-    along<EP, COLS, COLS>(v_sums, rows, g_tile);
-    pack_rows(rows, slopes);
-    along<DP, COLS, COLS>(k_sums, rows, q_tile);
-    BARRIER;
+    u32 v_rows[COLS / 16][4], k_rows[COLS / 16][4];
+#if OPTIONS & 8
+    f32 kept[COLS / 8][4];
+#pragma unroll
+    for (i32 j = 0; j < COLS / 8; ++j) {
+#pragma unroll
+      for (i32 i = 0; i < 4; ++i) {
+        const i64 t = t0 + 8 * j + lane % 4 * 2 + i % 2, s = s0 + row0 + i / 2 * 8;
+        kept[j][i] = kept_of(b, h, t, s, key[key_start], offset[offset_start], &p);
+      }
+    }
+    wait_products<0>(slopes);
+#pragma unroll
+    for (i32 j = 0; j < COLS / 8; ++j) {
+#pragma unroll
+      for (i32 i = 0; i < 4; ++i) {
+        const f32 slope = slopes[j][i] * kept[j][i] - term[8 * j + lane % 4 * 2 + i % 2];
+        slopes[j][i] = scores[j][i] * slope;
+        scores[j][i] *= kept[j][i];
+      }
+    }
+    pack_rows(v_rows, scores);
+    along<EP, COLS, COLS>(v_sums, v_rows, g_tile);
+#else
+    pack_rows(v_rows, scores);
+    along<EP, COLS, COLS>(v_sums, v_rows, g_tile);
+    wait_products<1>(slopes);
+#pragma unroll
+    for (i32 j = 0; j < COLS / 8; ++j) {
+#pragma unroll
+      for (i32 i = 0; i < 4; ++i) {
+        slopes[j][i] = scores[j][i] * (slopes[j][i] - term[8 * j + lane % 4 * 2 + i % 2]);
+      }
+    }
+#endif
+    pack_rows(k_rows, slopes);
+    along<DP, COLS, COLS>(k_sums, k_rows, q_tile);
+    wait_products<0>(v_sums);
+    wait_products<0>(k_sums);
   }
   if (wanted & 1) {
     store_rows<DP / 8, D>(dk + dk_start + bg * p.keys * D, k_sums, s0, p.keys, p.scale, p.scale);

@@ -81,6 +81,12 @@ DEVICE void fetch_tile(u16* tile, const u16* rows, i64 step, i64 first, i64 end)
 constexpr std::string_view kByWarps = R"(
 #if HAS_WGMMA
 $wgmma
+#else
+template <i32 LEFT, i32 N>
+DEVICE void wait_products(f32 (&d)[N][4]) {}
+#endif
+
+#if HAS_WGMMA
 #elif HAS_MMA
 DEVICE void mma(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.$half.$half.f32 "
@@ -118,7 +124,7 @@ DEVICE void across(f32 (&d)[N / 8][4], const u16* a, const u16* b) {
   }
 }
 template <i32 N, i32 K, i32 RB>
-DEVICE void along(f32 (&d)[N / 8][4], const u32 (&a)[K / 16][4], const u16* b) {
+DEVICE void along(f32 (&d)[N / 8][4], u32 (&a)[K / 16][4], const u16* b) {
   const i32 lane = LANE % WARP;
 #pragma unroll
   for (i32 k = 0; k < K / 16; ++k) {
@@ -151,7 +157,7 @@ DEVICE void across(f32 (&d)[N / 8][4], const u16* a, const u16* b) {
 }
 // The four lanes of a row have two of each eight of its columns.
 template <i32 N, i32 K, i32 RB>
-DEVICE void along(f32 (&d)[N / 8][4], const u32 (&a)[K / 16][4], const u16* b) {
+DEVICE void along(f32 (&d)[N / 8][4], u32 (&a)[K / 16][4], const u16* b) {
   for (i32 k = 0; k < K / 16; ++k) {
     for (i32 other = 0; other < 4; ++other) {
       for (i32 part = 0; part < 4; ++part) {
@@ -179,25 +185,40 @@ DEVICE u64 describe(const u16* at, i32 panel) {
   return (u64)((shared_address(at) & 0x3ffff) >> 4) | (u64)(panel >> 4) << 16 |
          (u64)(1024 >> 4) << 32 | (u64)1 << 62;
 }
-DEVICE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-DEVICE void finish_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+// Products run beside what follows; a lane must not touch their results before it has waited. The
+// compiler does not know that, so results pass through an instruction of no effect.
+template <i32 N>
+DEVICE void pin(f32 (&d)[N][4]) {
+#pragma unroll
+  for (i32 j = 0; j < N; ++j) {
+#pragma unroll
+    for (i32 i = 0; i < 4; ++i) asm volatile("" : "+f"(d[j][i]) :: "memory");
+  }
+}
+DEVICE void begin_product() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+DEVICE void end_product() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <i32 LEFT, i32 N>
+DEVICE void wait_products(f32 (&d)[N][4]) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(LEFT) : "memory");
+  pin(d);
 }
 $instructions
 template <i32 N, i32 K, i32 RA, i32 RB>
 DEVICE void across(f32 (&d)[N / 8][4], const u16* a, const u16* b) {
   a += LANE / (4 * WARP) * 64 * 64;
-  begin_products();
+  pin(d);
+  begin_product();
 #pragma unroll
   for (i32 k = 0; k < K; k += 16) {
     wgmma(d, describe(a + k / 64 * RA * 64 + k % 64, RA * 128),
           describe(b + k / 64 * RB * 64 + k % 64, RB * 128), k != 0);
   }
-  finish_products();
+  end_product();
 }
 template <i32 N, i32 K, i32 RB>
-DEVICE void along(f32 (&d)[N / 8][4], const u32 (&a)[K / 16][4], const u16* b) {
-  begin_products();
+DEVICE void along(f32 (&d)[N / 8][4], u32 (&a)[K / 16][4], const u16* b) {
+  pin(d);
+  begin_product();
 #pragma unroll
   for (i32 k = 0; k < K / 16; ++k) {
 #pragma unroll
@@ -206,7 +227,7 @@ DEVICE void along(f32 (&d)[N / 8][4], const u32 (&a)[K / 16][4], const u16* b) {
       wgmma(part, a[k], describe(b + n * RB + k * 16 * 64, RB * 128));
     }
   }
-  finish_products();
+  end_product();
 }
 )";
 
