@@ -21,7 +21,8 @@ constexpr int64_t kTermLanes = 256;
 int64_t padded(int64_t columns) { return (columns + 63) / 64 * 64; }
 
 bool suits(const AttentionCall& call) {
-  if (!is_half(call.dtype())) return false;
+  // The greatest score is that of the greatest product.
+  if (!is_half(call.dtype()) || !(call.call().attrs.scalar >= 0)) return false;
   for (const View* view : {&call.q(), &call.k(), &call.v()}) {
     if (!is_chunked(*view, call.dtype()) || view->shape[3] > kMostColumns) return false;
     if (view->shape[2] > std::numeric_limits<int32_t>::max()) return false;
@@ -66,8 +67,13 @@ class AttentionTiles : public gpu::GpuExecutable {
     const bool is_plain = (call_.options() & (kAttentionMask | kAttentionDropout)) == 0;
     return is_plain ? cols : cols / 2;
   }
-  TileRows queries_tile() const { return {128, is_wide() && call_.is_backward() ? fewer(32) : 64}; }
-  TileRows keys_tile() const { return {128, fewer(is_wide() ? 32 : 64)}; }
+  TileRows queries_tile() const {
+    if (!call_.is_backward()) return {128, 64};
+    return is_wide() ? TileRows{128, fewer(32)} : TileRows{64, 64};
+  }
+  TileRows keys_tile() const {
+    return is_wide() ? TileRows{128, fewer(32)} : TileRows{64, fewer(64)};
+  }
 
   std::unique_ptr<gpu::Kernel> kernel(std::string_view text, const char* entry,
                                       const TileRows& tile) const {

@@ -5,7 +5,7 @@
 
 namespace tessera::cuda {
 
-// Null for other types, and for operands whose rows are not whole 16-byte chunks.
+// Null for other types, negative scales, and operands whose rows are not whole 16-byte chunks.
 std::unique_ptr<gpu::GpuExecutable> make_attention_tiles(gpu::Session& session,
                                                          const KernelCall& call);
 

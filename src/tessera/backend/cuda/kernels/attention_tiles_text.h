@@ -106,42 +106,52 @@ tessera_attention_tiles(const $S* q, i64 q_start, const $S* k, i64 k_start, cons
   const i32 clear_end = limit_of(warp_row, count, &p) < limit_of(warp_row + 15, count, &p)
                             ? limit_of(warp_row, count, &p) : limit_of(warp_row + 15, count, &p);
   const f32 scale = p.scale * LOG2_E;
-  const i64 tiles = (end + COLS - 1) / COLS;
-  auto fetch_keys = [&](i64 n) {
-    if (n < tiles) fetch_tile<COLS, D>(k_tiles + n % 2 * COLS * DP, k, p.k.at[2], n * COLS, end);
-  };
-  auto fetch_values = [&](i64 n) {
-    fetch_tile<COLS, E>(v_tiles + n % 2 * COLS * EP, v, p.v.at[2], n * COLS, end);
-  };
   fetch_tile<ROWS, D>(q_tile, q, p.q.at[2], t0, p.queries);
-  fetch_keys(0);
+  fetch_tile<COLS, D>(k_tiles, k, p.k.at[2], 0, end);
+  fetch_tile<COLS, E>(v_tiles, v, p.v.at[2], 0, end);
   end_fetches();
-  f32 scores[COLS / 8][4], sums[EP / 8][4], top[2] = {UNSEEN, UNSEEN}, total[2] = {0, 0};
-  f32 factor[2];  // of what was summed before
-  u32 weights[COLS / 16][4];
+  f32 sums[EP / 8][4], top[2] = {UNSEEN, UNSEEN}, total[2] = {0, 0};
   clear(sums);
-  // Scores to weights.
-  auto weigh = [&](i64 s0) {
-    f32 best[2] = {top[0], top[1]};
+  i32 turn = 0;
+  for (i64 s0 = 0; s0 < end; s0 += COLS, turn ^= 1) {
+    wait_fetches<0>();
+    BARRIER;
+    if (s0 + COLS < end) {
+      fetch_tile<COLS, D>(k_tiles + (turn ^ 1) * COLS * DP, k, p.k.at[2], s0 + COLS, end);
+      fetch_tile<COLS, E>(v_tiles + (turn ^ 1) * COLS * EP, v, p.v.at[2], s0 + COLS, end);
+    }
+    end_fetches();
+    f32 scores[COLS / 8][4];
+    across<COLS, DP, ROWS, COLS>(scores, q_tile, k_tiles + turn * COLS * DP);
+    wait_products<0>(scores);
+    // Products before they are scaled, but for those that a mask changes.
+    f32 unit = scale;
+    if ((OPTIONS & 2) || s0 + COLS > clear_end) {
+      unit = 1;
+#pragma unroll
+      for (i32 j = 0; j < COLS / 8; ++j) {
+#pragma unroll
+        for (i32 i = 0; i < 4; ++i) {
+          const i32 s = (i32)s0 + 8 * j + lane % 4 * 2 + i % 2;
+          scores[j][i] = s < limits[i / 2]
+                             ? masked(scores[j][i] * scale, b, h, t0 + row0 + i / 2 * 8, s,
+                                      mask + mask_start, &p)
+                             : UNSEEN;
+        }
+      }
+    }
+    f32 best[2] = {UNSEEN, UNSEEN};
 #pragma unroll
     for (i32 j = 0; j < COLS / 8; ++j) {
 #pragma unroll
-      for (i32 i = 0; i < 4; ++i) {
-        f32 score = scores[j][i] * scale;
-        const i32 s = (i32)s0 + 8 * j + lane % 4 * 2 + i % 2;
-        if ((OPTIONS & 2) || s0 + COLS > clear_end) {
-          score = s < limits[i / 2] ? masked(score, b, h, t0 + row0 + i / 2 * 8, s,
-                                             mask + mask_start, &p) : UNSEEN;
-        }
-        scores[j][i] = score;
-        best[i / 2] = fmaxf(best[i / 2], score);
-      }
+      for (i32 i = 0; i < 4; ++i) best[i / 2] = fmaxf(best[i / 2], scores[j][i]);
     }
-    f32 shift[2];
+    f32 shift[2], factor[2];
 #pragma unroll
     for (i32 r = 0; r < 2; ++r) {
       best[r] = fmaxf(best[r], __shfl_xor_sync(0xffffffffu, best[r], 1, WARP));
       best[r] = fmaxf(best[r], __shfl_xor_sync(0xffffffffu, best[r], 2, WARP));
+      best[r] = fmaxf(top[r], best[r] * unit);
       shift[r] = best[r] == UNSEEN ? 0 : best[r];  // -inf less -inf has no value
       factor[r] = power_of_two(top[r] - shift[r]);
       total[r] *= factor[r];
@@ -151,7 +161,7 @@ tessera_attention_tiles(const $S* q, i64 q_start, const $S* k, i64 k_start, cons
     for (i32 j = 0; j < COLS / 8; ++j) {
 #pragma unroll
       for (i32 i = 0; i < 4; ++i) {
-        f32 weight = power_of_two(scores[j][i] - shift[i / 2]);
+        f32 weight = power_of_two(scores[j][i] * unit - shift[i / 2]);
         total[i / 2] += weight;
 #if OPTIONS & 8
         const i64 s = s0 + 8 * j + lane % 4 * 2 + i % 2;
@@ -160,39 +170,14 @@ tessera_attention_tiles(const $S* q, i64 q_start, const $S* k, i64 k_start, cons
         scores[j][i] = weight;
       }
     }
-  };
-  // The weights of a tile are found while the values of the tile before are summed.
-  if (tiles > 0) {
-    wait_fetches<0>();
-    BARRIER;
-    fetch_keys(1);
-    fetch_values(0);
-    end_fetches();
-    across<COLS, DP, ROWS, COLS>(scores, q_tile, k_tiles);
-    wait_products<0>(scores);
-    weigh(0);
+    u32 weights[COLS / 16][4];
     pack_rows(weights, scores);
-    for (i64 n = 1; n < tiles; ++n) {
-      wait_fetches<0>();
-      BARRIER;
-      fetch_keys(n + 1);
-      fetch_values(n);
-      end_fetches();
-      across<COLS, DP, ROWS, COLS>(scores, q_tile, k_tiles + n % 2 * COLS * DP);
-      along<EP, COLS, COLS>(sums, weights, v_tiles + (n + 1) % 2 * COLS * EP);
-      wait_products<1>(scores);
-      weigh(n * COLS);
-      wait_products<0>(sums);
 #pragma unroll
-      for (i32 j = 0; j < EP / 8; ++j) {
+    for (i32 j = 0; j < EP / 8; ++j) {
 #pragma unroll
-        for (i32 i = 0; i < 4; ++i) sums[j][i] *= factor[i / 2];
-      }
-      pack_rows(weights, scores);
+      for (i32 i = 0; i < 4; ++i) sums[j][i] *= factor[i / 2];
     }
-    wait_fetches<0>();
-    BARRIER;
-    along<EP, COLS, COLS>(sums, weights, v_tiles + (tiles + 1) % 2 * COLS * EP);
+    along<EP, COLS, COLS>(sums, weights, v_tiles + turn * COLS * EP);
     wait_products<0>(sums);
   }
 #pragma unroll
