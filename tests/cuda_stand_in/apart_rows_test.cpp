@@ -74,7 +74,7 @@ Trained train(Device where, int64_t vocabulary, DType dtype, bool pads = true) {
   options.pad_rows = pads;
   options.verify = true;
   const CompileOptions before = set_compile_options(options);
-  const Gpt model({.vocabulary = vocabulary, .context = 8, .width = 24, .layers = 2, .heads = 3},
+  const Gpt model({.vocabulary = vocabulary, .context = 8, .width = 24, .layers = 1, .heads = 3},
                   Random(3));
   model.to(dtype);
   const Tensor in = tensor(tokens(16, 5, vocabulary), {2, 8}).eval();
@@ -98,50 +98,54 @@ Trained train(Device where, int64_t vocabulary, DType dtype, bool pads = true) {
 TEST_F(CudaRowsTest, AGptOfAnOddVocabulary) {
   for (const auto& [vocabulary, dtype, step] :
        {std::tuple(131, DType::bf16, 136), std::tuple(257, DType::bf16, 264),
-        std::tuple(131, DType::f16, 136), std::tuple(131, DType::f32, 132)}) {
+        std::tuple(131, DType::f32, 132)}) {
     SCOPED_TRACE(cat(vocabulary, " ", name(dtype)));
     const Trained here = train(kCuda, vocabulary, dtype);
     const Trained there = train(DeviceKind::cpu, vocabulary, dtype);
-    const double tolerance = dtype == DType::bf16 ? 0.03 : dtype == DType::f16 ? 0.004 : 1e-5;
+    const double tolerance = dtype == DType::bf16 ? 0.03 : 1e-5;
     expect_near(here.values, there.values, tolerance);
     // Logits and their gradient.
     EXPECT_EQ(here.loss_steps, (std::vector<int64_t>{step, step}));
     EXPECT_EQ(std::ranges::count(here.product_steps, step), 3) << "products of the head";
-    // The same kernels over packed rows give the same.
+    // The same kernels over packed rows, which lanes share out otherwise.
     const Trained packed = train(kCuda, vocabulary, dtype, false);
     EXPECT_EQ(packed.loss_steps, (std::vector<int64_t>{vocabulary, vocabulary}));
-    EXPECT_EQ(here.values, packed.values);
+    expect_near(here.values, packed.values, dtype == DType::bf16 ? 0.005 : 1e-6);
   }
 }
 
-// A bias, added by the library, and by a kernel of our own where the library refuses.
+struct Classified {
+  Lists values;
+  std::vector<int64_t> linear_steps;
+};
+
+Classified classify(Device where, DType dtype, int64_t classes) {
+  constexpr int64_t kRows = 7, kWidth = 16;
+  set_default_device(where);
+  const Tensor x = waves({kRows, kWidth}, 0.7f, dtype), w = waves({kWidth, classes}, 0.3f, dtype);
+  const Tensor bias = waves({classes}, 0.9f, dtype);
+  const Tensor targets = tensor(tokens(kRows, 13, classes), {kRows}).eval();
+  auto step = compile([&] {
+    const Tensor loss = cross_entropy(matmul(x, w) + bias, targets);
+    return std::vector<Tensor>{loss, grad(loss, {x})[0], grad(loss, {w})[0]};
+  });
+  const Lists values = values_of(step());
+  return {values, steps_of(step.program(), "linear", classes)};
+}
+
+// A bias, added by the library, and by a kernel of our own where the library refuses: there of
+// another number of classes, because algorithms that were found are kept.
 TEST_F(CudaRowsTest, AHeadWithABias) {
-  constexpr int64_t kRows = 7, kWidth = 16, kClasses = 91;
-  const auto values = [](Device where, DType dtype, std::vector<int64_t>* steps) {
-    set_default_device(where);
-    const Tensor x = waves({kRows, kWidth}, 0.7f, dtype),
-                 w = waves({kWidth, kClasses}, 0.3f, dtype);
-    const Tensor bias = waves({kClasses}, 0.9f, dtype);
-    const Tensor targets = tensor(tokens(kRows, 13, kClasses), {kRows}).eval();
-    auto step = compile([&] {
-      const Tensor loss = cross_entropy(matmul(x, w) + bias, targets);
-      return std::vector<Tensor>{loss, grad(loss, {x})[0], grad(loss, {w})[0]};
-    });
-    const Lists result = values_of(step());
-    if (steps != nullptr) *steps = steps_of(step.program(), "linear", kClasses);
-    return result;
-  };
-  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
-    SCOPED_TRACE(name(dtype));
-    std::vector<int64_t> steps;
-    const Lists here = values(kCuda, dtype, &steps);
-    const int64_t even = 16 / size_of(dtype), step = (kClasses + even - 1) / even * even;
-    EXPECT_EQ(std::ranges::count(steps, step), 1) << "the result";
-    expect_near(here, values(DeviceKind::cpu, dtype, nullptr), dtype == DType::bf16 ? 0.03 : 1e-5);
-    tell(STAND_IN_PRODUCTS, "stand_in_refuse_epilogues", true);
-    const Lists refused = values(kCuda, dtype, nullptr);
-    tell(STAND_IN_PRODUCTS, "stand_in_refuse_epilogues", false);
-    expect_near(refused, here, dtype == DType::bf16 ? 0.03 : 1e-5);
+  for (const auto& [classes, dtype, step, refuses] :
+       {std::tuple(91, DType::bf16, 96, false), std::tuple(91, DType::f32, 92, false),
+        std::tuple(99, DType::bf16, 104, true), std::tuple(99, DType::f32, 100, true)}) {
+    SCOPED_TRACE(cat(classes, " ", name(dtype)));
+    if (refuses) tell(STAND_IN_PRODUCTS, "stand_in_refuse_epilogues", true);
+    const Classified here = classify(kCuda, dtype, classes);
+    if (refuses) tell(STAND_IN_PRODUCTS, "stand_in_refuse_epilogues", false);
+    expect_near(here.values, classify(DeviceKind::cpu, dtype, classes).values,
+                dtype == DType::bf16 ? 0.03 : 1e-5);
+    EXPECT_EQ(std::ranges::count(here.linear_steps, step), 1) << "the result";
   }
 }
 
