@@ -136,14 +136,19 @@ TEST(PadRows, IsAskedForByTheTargetAndTheOptions) {
 }
 
 TEST(PadRows, OnlyRowsThatNeedItAndHardlyGrow) {
-  const auto padded_of = [](int64_t classes) {
+  const auto row_of = [](int64_t classes) {
     const Head head(classes);
-    return padded(compiled(head.of({head.loss, head.dx})));
+    const Program program = compiled(head.of({head.loss, head.dx}));
+    const std::vector<Dims> loss = strides_of(program, 1);
+    EXPECT_EQ(loss[0], loss[4]);
+    return loss[0][0];
   };
-  EXPECT_EQ(padded_of(136), 0);
-  EXPECT_EQ(padded_of(49), 0);  // 98 bytes would be 112
-  EXPECT_EQ(padded_of(65), 2);
-  EXPECT_EQ(padded_of(50257), 2);
+  EXPECT_EQ(row_of(136), 136);
+  EXPECT_EQ(row_of(49), 49);  // 98 bytes would be 112
+  EXPECT_EQ(row_of(65), 72);
+  EXPECT_EQ(row_of(1001), 1008);    // 2048 bytes would be too many
+  EXPECT_EQ(row_of(50257), 50304);  // lines of 128 bytes
+  EXPECT_EQ(row_of(50264), 50264);
 }
 
 TEST(PadRows, ResultsAndVarsArePacked) {

@@ -21,7 +21,21 @@ int64_t stored_elements(const Instance& x, int out) {
 
 namespace {
 
-constexpr int64_t kShare = 8;  // a row grows by at most this part of it
+// What a row becomes: whole lines of a cache where it hardly grows, else what products need.
+struct Padding {
+  int64_t multiple;  // of row_bytes
+  int64_t share;     // it grows by at most this part of it
+};
+constexpr Padding kPaddings[] = {{8, 64}, {1, 8}};
+
+int64_t padded_row(int64_t bytes, int64_t row_bytes) {
+  if (bytes % row_bytes == 0) return bytes;
+  for (const Padding& padding : kPaddings) {
+    const int64_t unit = padding.multiple * row_bytes, more = unit - bytes % unit;
+    if (more * padding.share <= bytes) return bytes + more;
+  }
+  return bytes;
+}
 
 // The ops whose kernels take such rows: as how many of their first inputs, and as which output
 // (-1: none).
@@ -81,8 +95,8 @@ class RowPadder {
     const Type& type = x.types[size_t(row->output)];
     if (type.shape.rank() < 2 || numel(type.shape) == 0) return;
     const int64_t columns = type.shape.back(), bytes = columns * size_of(type.dtype);
-    const int64_t padded = (bytes + row_bytes_ - 1) / row_bytes_ * row_bytes_;
-    if (padded == bytes || (padded - bytes) * kShare > bytes) return;
+    const int64_t padded = padded_row(bytes, row_bytes_);
+    if (padded == bytes) return;
     candidates_[i] = {row->output, columns, padded / size_of(type.dtype)};
   }
 
