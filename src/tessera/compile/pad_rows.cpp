@@ -24,7 +24,7 @@ namespace {
 // What a row becomes: whole lines of a cache where it hardly grows, else what products need.
 struct Padding {
   int64_t multiple;  // of row_bytes
-  int64_t share;     // it grows by at most this part of it
+  int64_t share;     // it grows by at most bytes / share
 };
 constexpr Padding kPaddings[] = {{8, 64}, {1, 8}};
 
