@@ -182,6 +182,21 @@ void losses(const Table& table) {
   add(table.large(16384), 50304, DType::f32);
 }
 
+// The last layer of a language model: three products, and the loss between them.
+void heads(const Table& table) {
+  const int64_t rows = table.large(16384), width = 768;
+  for (const int64_t words : {50257, 50304}) {
+    const Tensor x = made({rows, width}, DType::bf16), w = made({words, width}, DType::bf16);
+    const Tensor targets = indices(rows, words);
+    const double flops = 3 * 2.0 * double(rows) * double(words) * double(width);
+    table.line(cat("head_", rows, "x", words, "_bf16"), 0, flops, [&] {
+      const Tensor loss = cross_entropy(matmul(x, transpose(w)), targets);
+      const std::vector<Tensor> slopes = grad(loss, {x, w});
+      return std::vector{loss, slopes[0], slopes[1]};
+    });
+  }
+}
+
 void orders(const Table& table) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const int64_t tokens = table.large(65536), words = 50257;
@@ -357,6 +372,7 @@ int main(int count, char** words) {
   elementwise(table);
   rows(table);
   losses(table);
+  heads(table);
   orders(table);
   attentions(table);
   optimizers(table);

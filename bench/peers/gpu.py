@@ -128,6 +128,23 @@ def losses():
     add(large(16384), 50304, "f32")
 
 
+def heads():
+    rows, width = large(16384), 768
+    for words in (50257, 50304):
+        x, w = made(rows, width, dtype=torch.bfloat16), made(words, width, dtype=torch.bfloat16)
+        x.requires_grad_()
+        w.requires_grad_()
+        targets = torch.randint(words, (rows,), device=DEVICE)
+        loss = lambda: F.cross_entropy(F.linear(x, w).float(), targets)
+        compiled = torch.compile(loss)
+
+        def both(forward):
+            value = forward()
+            return (value.detach(), *torch.autograd.grad(value, (x, w)))
+
+        line(f"head_{rows}x{words}_bf16", lambda: both(loss), lambda: both(compiled))
+
+
 def orders():
     for name, dtype in DTYPES.items():
         tokens, words = large(65536), 50257
@@ -248,6 +265,7 @@ if __name__ == "__main__":
     elementwise()
     rows()
     losses()
+    heads()
     orders()
     attentions()
     optimizers()

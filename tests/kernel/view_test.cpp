@@ -34,5 +34,17 @@ TEST(View, SpanCoversReversedAndBroadcastDimensions) {
   expect_span({{0, 3}, {3, 1}, 7}, 0, 0);
 }
 
+TEST(View, RowsThatLieEquallyFarApart) {
+  EXPECT_EQ(row_step(contiguous_view({2, 3, 4})), 4);
+  EXPECT_EQ(row_step({{2, 3, 4}, {24, 8, 1}, 5}), 8);
+  EXPECT_EQ(row_step({{2, 1, 3, 1}, {24, 7, 8, 9}, 0}), 8);
+  EXPECT_EQ(row_step({{2, 3, 4}, {0, 0, 1}, 0}), 0);
+  EXPECT_EQ(row_step({{1, 5}, {99, 1}, 0}), 5);
+  EXPECT_EQ(row_step({{5}, {1}, 0}), 5);
+  EXPECT_FALSE(row_step({{2, 3, 4}, {20, 4, 1}, 0}));
+  EXPECT_FALSE(row_step({{2, 3, 4}, {0, 4, 1}, 0}));
+  EXPECT_FALSE(row_step({{4, 3}, {1, 4}, 0}));
+}
+
 }  // namespace
 }  // namespace tessera

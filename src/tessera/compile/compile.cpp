@@ -78,6 +78,11 @@ Program compile_graph(const GraphFunction& function, const Target& target,
     if (options.verify) check("recompute", verify_instances(instances));
     clock.done("recompute");
   }
+  if (options.pad_rows && target.row_bytes > 0) {
+    pad_rows(instances, target.row_bytes);
+    if (options.verify) check("pad_rows", verify_instances(instances));
+    clock.done("pad_rows");
+  }
 
   KernelGraph kernels = fuse(instances, options.fuse);
   if (options.verify) check("fuse", verify_kernels(kernels));

@@ -1,5 +1,5 @@
-// The compiler: graph in, Program out. Passes in order: lower, simplify, match, join,
-// layout, rematerialize, recompute, fuse, schedule, horizontal, plan_memory. Each is a file here
+// The compiler: graph in, Program out. Passes in order: lower, simplify, match, join, layout,
+// rematerialize, recompute, pad_rows, fuse, schedule, horizontal, plan_memory. Each is a file here
 // and deterministic.
 #pragma once
 
@@ -14,6 +14,7 @@ struct CompileOptions {
   bool match = true;          // and join
   bool rematerialize = true;  // off: checkpoint has no effect
   bool recompute = true;      // off: what kernels share is stored once, never computed twice
+  bool pad_rows = true;       // off: all rows are packed
   bool fuse = true;           // off: one kernel per instance
   bool horizontal = true;     // off: kernels that are alike are launched one by one
   bool kernel_ops = true;     // off: every kernel op becomes its composite

@@ -41,7 +41,8 @@ class Fuser {
 
   KernelGraph run() {
     for (size_t i = 0; i < instances_.externals.size(); ++i) {
-      add_buffer(BufferKind::external, int(i), instances_.externals[i]);
+      const Type& type = instances_.externals[i];
+      add_buffer(BufferKind::external, int(i), type, numel(type.shape));
     }
     for (size_t i = 0; i < instances_.list.size(); ++i) {
       if (instances_.list[i].op == Op::leaf) buffers_[{int(i), 0}] = instances_.list[i].external;
@@ -82,11 +83,11 @@ class Fuser {
     for (const auto& assign : instances_.assigns) stored_[size_t(assign.value.inst)] = 1;
   }
 
-  int add_buffer(BufferKind kind, int index, const Type& type) {
+  int add_buffer(BufferKind kind, int index, const Type& type, int64_t elements) {
     PlannedBuffer buffer;
     buffer.kind = kind;
     buffer.index = index;
-    buffer.bytes = byte_size(type);
+    buffer.bytes = elements * size_of(type.dtype);
     buffer.type = type;
     graph_.buffers.push_back(buffer);
     return int(graph_.buffers.size()) - 1;
@@ -96,7 +97,8 @@ class Fuser {
     const auto it = buffers_.find(id);
     if (it != buffers_.end()) return it->second;
     const Instance& source = instances_.list[size_t(id.first)];
-    const int buffer = add_buffer(BufferKind::temporary, 0, source.types[size_t(id.second)]);
+    const int buffer = add_buffer(BufferKind::temporary, 0, source.types[size_t(id.second)],
+                                  stored_elements(source, id.second));
     buffers_[id] = buffer;
     if (source.op == Op::constant) fill(source, buffer);
     return buffer;
@@ -176,7 +178,7 @@ class Fuser {
       node.buffers.push_back(buffer_of({o.inst, o.out}));
     }
     for (size_t i = 0; i < x.types.size(); ++i) {
-      node.call.operands.push_back({x.types[i].dtype, contiguous_view(x.types[i].shape)});
+      node.call.operands.push_back({x.types[i].dtype, stored_view(x, int(i))});
       node.buffers.push_back(x.used[i] ? buffer_of({index, int(i)}) : -1);
     }
     node.scope = x.scope;

@@ -27,12 +27,19 @@ struct Instance {
   std::vector<Operand> inputs;
   std::vector<Type> types;
   std::vector<char> used;  // which outputs anyone reads; same length as types
+  // Per output: elements from the start of a row, the last axis, to that of the next. Empty: all
+  // are packed.
+  std::vector<int64_t> row_steps = {};
   uint32_t scope = 0;
   SourceLine line = {};
   int external = -1;         // leaf only
   std::vector<int> regions;  // checkpoint regions it lies in, increasing
   bool late = false;         // a recomputation: to be scheduled when its value is needed
 };
+
+// Where output `out` lies in its buffer, and how many elements that buffer has.
+View stored_view(const Instance& x, int out);
+int64_t stored_elements(const Instance& x, int out);
 
 // Instances in topological order.
 struct Instances {

@@ -38,6 +38,10 @@ void rematerialize(Instances& instances);
 // than storing them and keeps hardly more memory alive.
 void recompute(Instances& instances);
 
+// Moves the rows of products and of their operands apart, so that each begins at a multiple of
+// `row_bytes`, where every kernel that writes or reads the value takes such rows.
+void pad_rows(Instances& instances, int64_t row_bytes);
+
 // Drops instances that nobody needs (an original whose only users now have a clone), keeping order.
 void remove_dead(Instances& instances);
 

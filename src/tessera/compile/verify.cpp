@@ -17,7 +17,7 @@ std::string check_operand(const Instances& instances, const Operand& o, size_t b
   const Instance& source = instances.list[size_t(o.inst)];
   if (o.out < 0 || size_t(o.out) >= source.types.size()) return cat("reads output ", o.out);
   if (o.view.shape.rank() != o.view.strides.rank()) return "has a view with too few strides";
-  if (!inside(o.view, numel(source.types[size_t(o.out)].shape))) {
+  if (!inside(o.view, stored_elements(source, o.out))) {
     return cat("reads outside ", source.types[size_t(o.out)]);
   }
   return {};
@@ -36,6 +36,8 @@ std::string verify_instances(const Instances& instances) {
     if (info(x.op).kind == OpKind::marker)
       return wrong("is a marker, which lower should have removed");
     if (x.used.size() != x.types.size()) return wrong("does not know which outputs are used");
+    if (!x.row_steps.empty() && x.row_steps.size() != x.types.size())
+      return wrong("does not know how its rows lie");
     for (const Operand& o : x.inputs) {
       if (const std::string what = check_operand(instances, o, i); !what.empty())
         return wrong(what);
@@ -82,7 +84,8 @@ std::string verify_kernels(const KernelGraph& graph) {
       }
       if (!output && !written[size_t(b)])
         return wrong(cat("reads buffer ", b, " before it is written"));
-      const int64_t elements = numel(graph.buffers[size_t(b)].type.shape);
+      const PlannedBuffer& buffer = graph.buffers[size_t(b)];
+      const int64_t elements = buffer.bytes / size_of(buffer.type.dtype);
       if (!inside(node.call.operands[i].view, elements)) return wrong("leaves a buffer");
       if (output) written[size_t(b)] = 1;
     }

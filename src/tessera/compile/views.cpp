@@ -93,4 +93,28 @@ bool is_packed(const View& view) {
   return is_contiguous(start);
 }
 
+View row_view(const Shape& shape, int64_t step) {
+  Shape padded = shape;
+  padded[shape.rank() - 1] = step;
+  return {shape, row_major_strides(padded), 0};
+}
+
+std::optional<View> with_row_step(const View& view, int64_t columns, int64_t step) {
+  View result = view;
+  if (numel(view.shape) == 0) return result;
+  int64_t least = view.offset % columns, most = least;  // columns that the view reaches
+  result.offset = view.offset / columns * step + least;
+  for (int i = 0; i < view.shape.rank(); ++i) {
+    const int64_t stride = view.strides[i];
+    if (stride % columns == 0) {
+      result.strides[i] = stride / columns * step;
+      continue;
+    }
+    const int64_t reach = (view.shape[i] - 1) * stride;
+    (reach < 0 ? least : most) += reach;
+  }
+  if (least < 0 || most >= columns) return std::nullopt;
+  return result;
+}
+
 }  // namespace tessera

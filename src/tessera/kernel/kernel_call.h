@@ -58,12 +58,15 @@ int64_t words_of_part(const KernelIR& ir);
 //   layer_norm_backward  g (R…, C), x, gamma (C), mean (R…, 1), rstd (R…, 1)
 //                        -> dx (R…, C), dgamma (C), dbeta (C); contiguous
 //   linear               a (M, K), b (K, N), bias (N) -> y (M, N), sum (M, N); sum = a b + bias,
-//                        y the same, or gelu_tanh of it where attrs.axis is 1; any strides
+//                        y the same, or gelu_tanh of it where attrs.axis is 1; any strides of a, b
+//                        and bias; y and sum packed, or y without sum in rows that lie apart
 //   linear_slope         a (M, K), b (K, N), x (M, N) -> y (M, N), sums (N); y = a b gelu_tanh'(x),
 //                        sums are those of its columns; any strides
-//   matmul_add           a (M, K), b (K, N), c (M, N) -> a b + c (M, N), may be where c is; any
-//   strides cross_entropy        x (R…, C), targets (R…, 1) of integers, g (R…, 1) -> loss (R…, 1),
-//                        dx (R…, C) = g · its gradient; loss and g in the compute type; contiguous
+//   matmul_add           a (M, K), b (K, N), c (M, N) -> a b + c (M, N), may be where c is;
+//                        any strides
+//   cross_entropy        x (R…, C), targets (R…, 1) of integers, g (R…, 1) -> loss (R…, 1),
+//                        dx (R…, C) = g · its gradient; loss and g in the compute type; rows of x
+//                        and of dx equally far apart (row_step), all else contiguous
 //   cumsum, cumprod      x -> y of the same shape and dtype; totals along attrs.axis; any strides;
 //                        half types are accumulated wider, integers wrap
 //   sort                 x (R…, C) -> values (R…, C), indices (R…, C) i64; over the last axis,
@@ -93,6 +96,7 @@ struct Target {
   int alignment = 64;                      // of buffers and of offsets inside an arena, bytes
   std::vector<std::string> named_kernels;  // those it has
   int64_t table_words = 0;  // of a joined kernel's table; 0: it has no joined kernels
+  int64_t row_bytes = 0;    // rows of a product's operands best begin at multiples of it; 0: any
 
   bool has(std::string_view kernel) const;
 };

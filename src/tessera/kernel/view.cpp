@@ -14,6 +14,20 @@ bool is_contiguous(const View& view) {
   return true;
 }
 
+std::optional<int64_t> row_step(const View& view) {
+  const int last = view.shape.rank() - 1;
+  if (view.shape[last] != 1 && view.strides[last] != 1) return std::nullopt;
+  std::optional<int64_t> step;
+  int64_t rows = 1;
+  for (int i = last - 1; i >= 0; --i) {
+    if (view.shape[i] == 1) continue;
+    if (!step) step = view.strides[i];
+    if (view.strides[i] != *step * rows) return std::nullopt;
+    rows *= view.shape[i];
+  }
+  return step.value_or(view.shape[last]);
+}
+
 bool same_elements(const View& a, const View& b) {
   return a == b || (a.shape == b.shape && is_contiguous(a) && is_contiguous(b));
 }

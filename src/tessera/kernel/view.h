@@ -1,6 +1,8 @@
 // View: which elements of a buffer an operand reads or writes.
 #pragma once
 
+#include <optional>
+
 #include "tessera/base/dtype.h"
 #include "tessera/base/shape.h"
 
@@ -18,6 +20,10 @@ struct View {
 
 View contiguous_view(const Shape& shape);
 bool is_contiguous(const View& view);  // row-major from offset 0; extents of 1 may have any stride
+
+// Elements from the start of a row, the last axis, to that of the next, where all rows are equally
+// far apart and their elements side by side. REQUIRES a last axis.
+std::optional<int64_t> row_step(const View& view);
 
 // Whether two views of one buffer have the same elements at the same positions.
 bool same_elements(const View& a, const View& b);

@@ -35,8 +35,8 @@ class ProgramCache {
     const CompileOptions& o = compile_options();
     const HostSpan span(Profile::Kind::trace, "find program");
     std::string key = structure_key(function) + to_string(device.device);
-    for (const bool bit :
-         {o.simplify, o.match, o.rematerialize, o.recompute, o.fuse, o.kernel_ops}) {
+    for (const bool bit : {o.simplify, o.match, o.rematerialize, o.recompute, o.pad_rows, o.fuse,
+                           o.horizontal, o.kernel_ops}) {
       key.push_back(char('0' + bit));
     }
     const std::lock_guard lock(mutex_);

@@ -72,6 +72,9 @@ int64_t table_words(int driver_version) {
   return ((has_more ? kNow : kBefore) - kBeside) / kWord;
 }
 
+// The widest access: cuBLASLt has fast algorithms only where every row begins at a multiple of it.
+constexpr int64_t kRowBytes = 16;
+
 Target describe_target(const DeviceInfo& info, int driver_version, const std::string& name) {
   Target target;
   target.device = name;
@@ -83,6 +86,7 @@ Target describe_target(const DeviceInfo& info, int driver_version, const std::st
   }
   for (const OwnKernel& own : kOwnKernels) target.named_kernels.emplace_back(own.name);
   target.table_words = table_words(driver_version);
+  if (cublaslt_library().lt) target.row_bytes = kRowBytes;
   return target;
 }
 

@@ -5,7 +5,7 @@
 // A group takes a row. Its lanes read it once, 16 bytes at a time, keep it in shared memory, and
 // each carries the greatest element and the total of what it has seen; what lies before the first
 // and behind the last 16 bytes are single elements, of which a lane has at most one. Where shared
-// memory is too small for a row it is read again.
+// memory is too small for a row it is read again. Rows of x and of dx may lie apart.
 #include "tessera/backend/cuda/kernels/cross_entropy.h"
 
 #include <algorithm>
@@ -100,8 +100,8 @@ DEVICE void give(const $T* values, Part& part) {
 }
 
 KERNEL_OF(LANES)
-tessera_cross_entropy(const $S* x, const $I* targets, const $T* g, $T* loss, $S* dx, i64 columns,
-                      i32* error) {
+tessera_cross_entropy(const $S* x, i64 x_step, const $I* targets, const $T* g, $T* loss, $S* dx,
+                      i64 dx_step, i64 columns, i32* error) {
 #if HELD
   extern __shared__ Part kept[];
 #endif
@@ -109,7 +109,7 @@ tessera_cross_entropy(const $S* x, const $I* targets, const $T* g, $T* loss, $S*
   const i64 row = GROUP;
   const i64 target = (i64)targets[row];
   const bool is_class = target >= 0 && target < columns;
-  x += row * columns;
+  x += row * x_step;
   const i64 apart = (i64)((u64)x % sizeof(Part) / sizeof($S));
   const i64 head = min((VECTOR - apart) % VECTOR, columns), parts = (columns - head) / VECTOR;
   const auto* row_parts = reinterpret_cast<const Part*>(x + head);
@@ -149,7 +149,7 @@ tessera_cross_entropy(const $S* x, const $I* targets, const $T* g, $T* loss, $S*
   }
   if (dx == nullptr) return;
 
-  dx += row * columns;
+  dx += row * dx_step;
   const $T slope = g[row], factor = slope / total;
   if (column < columns) {
     const $T value = EXP(single, shift) * factor - (column == target ? slope : ($T)0);
@@ -192,6 +192,8 @@ class CrossEntropy : public gpu::GpuExecutable {
   CrossEntropy(gpu::Session& session, const KernelCall& call)
       : session_(session),
         call_(call),
+        x_step_(step_of(call.operands[0])),
+        dx_step_(step_of(call.operands[4])),
         plan_(plan_entropy(columns(), dtype(), session.device().local_bytes_asked)) {
     const bool halves = is_half(dtype());
     const std::string source =
@@ -218,16 +220,24 @@ class CrossEntropy : public gpu::GpuExecutable {
     range.group[0] = size_t(plan_.lanes);
     range.groups[0] = size_t(numel(call_.operands[0].view.shape) / columns());
     range.local_bytes = p[4] == nullptr ? 0 : size_t(plan_.kept_bytes);
-    (*kernel_)(stream, range, p[0], p[1], p[2], p[3], p[4], columns(), check_->flag);
+    (*kernel_)(stream, range, p[0], x_step_, p[1], p[2], p[3], p[4], dx_step_, columns(),
+               check_->flag);
     session_.watch(stream, check_);
   }
 
  private:
+  static int64_t step_of(const OperandView& rows) {
+    if (const std::optional<int64_t> step = row_step(rows.view)) return *step;
+    fail("cross_entropy: expected rows that lie equally far apart, got strides ", rows.view.strides,
+         " for shape ", rows.view.shape);
+  }
+
   int64_t columns() const { return call_.operands[0].view.shape.back(); }
   DType dtype() const { return call_.operands[0].dtype; }
 
   gpu::Session& session_;
   const KernelCall call_;
+  const int64_t x_step_, dx_step_;  // elements from a row to the next
   const EntropyPlan plan_;
   std::unique_ptr<gpu::Kernel> kernel_;
   std::shared_ptr<const gpu::IndexCheck> check_;

@@ -12,12 +12,15 @@ namespace {
 
 // What follows a product that the library made alone. See backend/cpu/simd/math.h for the formulae.
 constexpr std::string_view kAfter = R"(
-KERNEL tessera_linear($S* y, $S* sum, const $S* bias, i64 bias_step, i64 columns, i64 count) {
+KERNEL tessera_linear($S* y, i64 y_step, $S* sum, const $S* bias, i64 bias_step, i64 columns,
+                      i64 count) {
   const i64 i = POINT;
   if (i >= count) return;
-  const $T x = LOAD(y[i]) + LOAD(bias[i % columns * bias_step]);
+  const i64 column = i % columns;
+  y += i / columns * y_step + column;
+  const $T x = LOAD(*y) + LOAD(bias[column * bias_step]);
   if (sum != nullptr) sum[i] = STORE(x);
-  y[i] = STORE(($activation ? t_gelu_tanh_$T(x) : x));
+  *y = STORE(($activation ? t_gelu_tanh_$T(x) : x));
 }
 
 KERNEL tessera_linear_slope($S* y, const $S* x, i64 row_step, i64 column_step, i64 columns,
@@ -120,8 +123,8 @@ class Linear : public gpu::GpuExecutable {
     const std::vector<BufferRef> operands = {at[0], at[1], result};
     product_->launch(operands, 0, stream);
     if (!is_slope_) {
-      (*after_)(stream, gpu::range_of(count, group), y, p[4], p[2], beside.strides[0], columns,
-                count);
+      (*after_)(stream, gpu::range_of(count, group), y, call_.operands[3].view.strides[0], p[4],
+                p[2], beside.strides[0], columns, count);
       return;
     }
     (*after_)(stream, gpu::range_of(count, group), y, p[2], beside.strides[0], beside.strides[1],

@@ -206,7 +206,7 @@ struct Rows {
 };
 
 // The step between rows along the axis 0, where everything behind it lies together.
-std::optional<int64_t> row_step(const View& view) {
+std::optional<int64_t> outer_step(const View& view) {
   int64_t expected = 1;
   for (int i = view.shape.rank() - 1; i > 0; --i) {
     if (view.shape[i] != 1 && view.strides[i] != expected) return {};
@@ -227,10 +227,10 @@ std::optional<Rows> as_rows(const KernelCall& call) {
   const View &x = call.operands[0].view, &index = call.operands[1].view,
              &src = call.operands[2].view, &y = call.operands[3].view;
   const DType dtype = call.operands[3].dtype;
-  const std::optional<int64_t> src_step = row_step(src), y_step = row_step(y);
+  const std::optional<int64_t> src_step = outer_step(src), y_step = outer_step(y);
   const bool x_spread = is_spread(x);
   if (!is_float(dtype) || !is_spread(index) || !src_step || !y_step) return {};
-  if (!x_spread && !row_step(x)) return {};
+  if (!x_spread && !outer_step(x)) return {};
   Rows rows;
   rows.count = src.shape[0];
   rows.limit = y.shape[0];
