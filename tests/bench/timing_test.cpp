@@ -82,6 +82,9 @@ TEST(Timing, LongWorkIsSampledLess) {
   EXPECT_LE(measure({&work, 1}, policy)[0].samples, 10);
   policy.most_seconds = 0.02;
   EXPECT_EQ(measure({&work, 1}, policy)[0].samples, 5) << "a few all the same";
+  policy.least_samples = policy.most_samples = 2;
+  policy.rounds = 1;
+  EXPECT_EQ(measure({&work, 1}, policy)[0].samples, 2) << "no more than without the limit";
 }
 
 TEST(Timing, PausesWhereThreadsOfOthersSpin) {

@@ -45,7 +45,7 @@ struct Series {
     wanted =
         int64_t(std::clamp(affordable, double(policy.least_samples), double(policy.most_samples)));
     if (policy.most_seconds > 0) {
-      wanted = std::clamp(int64_t(policy.most_seconds / seconds), kFewSamples, wanted);
+      wanted = std::min(wanted, std::max(kFewSamples, int64_t(policy.most_seconds / seconds)));
     }
     pause(work->settle_seconds);
   }
