@@ -1,4 +1,5 @@
-// Tokens per second of a training step of the character GPT (bench/char_gpt.h): B = 8, T = 256,
+// Tokens per second of a training step of the character GPT (models/gpt.h, "char", no
+// dropout): B = 8, T = 256,
 // f32, AdamW, the loss left on the device. bench/peers/gpt_step.py times the same step in PyTorch.
 //
 //   bench_gpt_step [STEPS] [profile]    with a second word: time by kernel, after the measurement
@@ -8,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "tessera/bench/char_gpt.h"
+#include "tessera/models/gpt.h"
 #include "tessera/optim/optim.h"
 #include "tessera/tensor/ops.h"
 #include "tessera/tessera.h"
@@ -19,9 +20,10 @@ int main(int count, char** words) {
   init();
   constexpr int64_t kBatch = 8;
   const int steps = count > 1 ? std::atoi(words[1]) : 10;
-  const bench::CharGptConfig config;
+  GptConfig config = gpt_preset("char");
+  config.dropout = 0;
   const Random random(1);
-  const bench::CharGpt gpt(config, 1);
+  const Gpt gpt(config, random);
   AdamW optimizer(gpt.parameters());
   const auto step = compile([&](const Tensor& tokens, const Tensor& targets) {
     const Tensor loss = gpt.loss(tokens, targets);
@@ -52,7 +54,7 @@ int main(int count, char** words) {
               double(report.bytes_moved) * 1e-9, double(report.temporary_bytes) * 1e-6);
   std::printf("step %.1f ms (best %.1f), %.0f tokens/s, %.0f GFLOP/s\n", median * 1e3,
               times[0] * 1e3, double(tokens) / median,
-              3 * bench::forward_flops(config, tokens) / median * 1e-9);
+              double(tokens) * training_flops(config) / median * 1e-9);
   if (count > 2) {
     Profile profile;
     step.set_profile(&profile);

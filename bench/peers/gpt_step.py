@@ -1,4 +1,4 @@
-"""A training step of the character GPT of src/tessera/bench/char_gpt.h in PyTorch: eager and compiled.
+"""A training step of the character GPT (preset "char" of src/tessera/models, no dropout) in PyTorch: eager and compiled.
 
     taskset -c 0,1 python3 bench/peers/gpt_step.py [--threads 2] [--steps 10] [--beside PATH [--rounds 8]]
 

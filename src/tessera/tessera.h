@@ -1,6 +1,7 @@
 // Everything a user of the library includes. Call tessera::init() once before anything else.
 #pragma once
 
+#include "tessera/base/precision.h"
 #include "tessera/data/batch_loader.h"
 #include "tessera/data/bpe_trainer.h"
 #include "tessera/data/character_trainer.h"

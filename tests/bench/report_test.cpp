@@ -122,6 +122,38 @@ TEST(BenchText, AnAbsentDeviceSaysSo) {
             "libcuda.so.1 not found");
 }
 
+TEST(BenchText, ALineThatNeedsAGpuSaysThatThereIsNone) {
+  Results results = sample_results();
+  Line& line = results.lines[0];
+  line.cells = {};
+  line.checks = {};
+  line.no_device = true;
+  EXPECT_EQ(line_text(line, results), "f32 1024                                    no device\n");
+  EXPECT_TRUE(results.passed());
+  const std::string html = to_html(results);
+  EXPECT_EQ(malformed(html), "");
+  EXPECT_TRUE(contains(html, "<td class=\"soft\" colspan=\"6\">no device</td>"));
+  const Json document = Json::parse(to_json(results), "results");
+  EXPECT_TRUE(document.at("lines").at(size_t(0)).get<bool>("no_device"));
+  EXPECT_FALSE(document.at("lines").at(size_t(1)).get<bool>("no_device"));
+}
+
+TEST(BenchText, EpochsMemoryAndNotesStandBehindALine) {
+  Results results = sample_results();
+  Line& line = results.lines[0];
+  line.cells = {cell("cpu", 0.5)};  // 2 GFLOP, or tokens, or whatever the unit counts
+  line.epoch = 100;
+  line.facts = {{cat(kMemoryOn, "cpu"), 2.5e9}, {"kernels", 3}};
+  line.note = "B = 2";
+  EXPECT_TRUE(
+      line_text(line, results).ends_with("  1 MB in 25.0 s on cpu; 2.50 GB on cpu; B = 2\n"))
+      << line_text(line, results);
+  const Json document = Json::parse(to_json(results), "results");
+  const Json& first = document.at("lines").at(size_t(0));
+  EXPECT_EQ(first.at("times").at(size_t(0)).get<double>("epoch_seconds"), 25);
+  EXPECT_EQ(first.get<std::string>("note"), "B = 2");
+}
+
 TEST(BenchText, WrongLinesSayByHowMuch) {
   const Results results = wrong_results();
   EXPECT_EQ(line_text(results.lines[0], results),

@@ -43,6 +43,14 @@ TEST(Results, ShareOfAGpuIsOfItsOwnLimits) {
   EXPECT_DOUBLE_EQ(product.share(results.limits, *product.find("cuda:0"))->value, 0.8);
   EXPECT_EQ(product.share(results.limits, *product.find("cuda:0"))->to, "products of f32");
   EXPECT_FALSE(product.share(results.limits, *product.find("cuda:0 + transfers")));
+  Line half = product;
+  half.dtype = DType::bf16;
+  EXPECT_FALSE(half.share(results.limits, *half.find("cpu"))) << "no limit was measured";
+  EXPECT_FALSE(half.share(results.limits, *half.find("cuda:0")));
+  Limits limits = results.limits;
+  limits.devices[0].products.push_back({DType::bf16, 8192, 1e14});
+  EXPECT_DOUBLE_EQ(half.share(limits, *half.find("cuda:0"))->value, 0.4);
+  EXPECT_EQ(half.share(limits, *half.find("cuda:0"))->to, "products of bf16");
   EXPECT_FALSE(product.share(results.limits, *product.find("library")));
   EXPECT_DOUBLE_EQ(rows.share(results.limits, *rows.find("cuda:0"))->value, 0.5);
   EXPECT_EQ(rows.share(results.limits, *rows.find("cuda:0"))->to, "copy bandwidth");

@@ -74,6 +74,19 @@ TEST(Timing, QuickIsFewerSamples) {
   EXPECT_LT(measure({&work, 1}, quick_policy())[0].samples, 30);
 }
 
+TEST(Timing, LongWorkIsSampledLess) {
+  const Work work{[] { wait(0.02); }};
+  Policy policy;
+  policy.most_seconds = 0.16;
+  EXPECT_GE(measure({&work, 1}, policy)[0].samples, 5);
+  EXPECT_LE(measure({&work, 1}, policy)[0].samples, 10);
+  policy.most_seconds = 0.02;
+  EXPECT_EQ(measure({&work, 1}, policy)[0].samples, 5) << "a few all the same";
+  policy.least_samples = policy.most_samples = 2;
+  policy.rounds = 1;
+  EXPECT_EQ(measure({&work, 1}, policy)[0].samples, 2) << "no more than without the limit";
+}
+
 TEST(Timing, PausesWhereThreadsOfOthersSpin) {
   const std::vector<Work> works = {{[] { wait(1e-4); }, 0.02}};
   Policy policy;

@@ -86,12 +86,6 @@ TEST(TrainConfigErrors, NameTheKeyAndTheNearest) {
   EXPECT_EQ(flag({"--held-out", "1"}), "train: --held-out expects a number from 0 to 0.9, got 1");
 }
 
-TEST(TrainReport, CountsOperationsOfAToken) {
-  const GptConfig config = gpt_preset("gpt2");
-  // 6 · (124,439,808 - 1024 · 768) + 6 · 12 · 768 · 1024
-  EXPECT_EQ(flops_per_token(config, 124'439'808), 6.0 * 123'653'376 + 6.0 * 12 * 768 * 1024);
-}
-
 TEST(TrainReport, ShowsALine) {
   const StepRecord before{.step = 100, .seconds = 10};
   StepRecord now{.step = 110, .loss = 1.23456, .eval_loss = 2, .lr = 0.0005, .seconds = 15};

@@ -13,6 +13,8 @@
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 #include "tessera/backend/cuda/kernels/product.h"
 #include "tessera/backend/cuda/libraries.h"
+#include "tessera/base/precision.h"
+#include "tessera/exec/kernel_cache.h"
 #include "tessera/runtime/caching_allocator.h"
 #include "tessera/runtime/counters.h"
 #include "tessera/tessera.h"
@@ -410,6 +412,22 @@ TEST_F(CudaBackendTest, ProductsAreAdded) {
       }
     }
   }
+}
+
+TEST(CudaProducts, RoundToTf32WhereThatIsAllowed) {
+  KernelCall call;
+  call.kernel = "matmul";
+  for (int i = 0; i < 3; ++i) call.operands.push_back({DType::f32, contiguous_view({8, 8})});
+  const bool before = set_tf32(true);
+  const std::string key = kernel_key(call);
+  EXPECT_TRUE(cuda::panel_product(call)->tf32);
+  set_tf32(false);
+  EXPECT_FALSE(cuda::panel_product(call)->tf32);
+  EXPECT_NE(kernel_key(call), key) << "a kernel of the other kind would be found";
+  set_tf32(true);
+  for (OperandView& operand : call.operands) operand.dtype = DType::bf16;
+  EXPECT_FALSE(cuda::panel_product(call)->tf32);
+  set_tf32(before);
 }
 
 TEST(CudaProducts, AreSeenAsPanels) {

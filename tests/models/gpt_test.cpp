@@ -43,6 +43,18 @@ const Var& parameter(const std::vector<NamedVar>& parameters, const std::string&
   fail("no parameter ", name);
 }
 
+TEST(GptConfig, CountsParametersAndOperations) {
+  GptConfig config{.vocabulary = 11, .context = 8, .width = 16, .layers = 2, .heads = 2};
+  EXPECT_EQ(parameter_count(config), Gpt(config).parameter_count());
+  config.hidden = 24;
+  config.bias = config.tied = false;
+  EXPECT_EQ(parameter_count(config), Gpt(config).parameter_count());
+  const GptConfig gpt2 = gpt_preset("gpt2");
+  EXPECT_EQ(parameter_count(gpt2), 124'439'808);
+  // 6 · (124,439,808 - 1024 · 768) + 6 · 12 · 768 · 1024
+  EXPECT_EQ(training_flops(gpt2), 6.0 * 123'653'376 + 6.0 * 12 * 768 * 1024);
+}
+
 TEST(GptModel, HasPublishedSizesAndNames) {
   const Gpt model(gpt_preset("nano"), Random(1));
   // wte, wpe, 4 blocks of 12 C² + 13 C, ln_f

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tessera/bench/char_gpt.h"
+#include "tessera/models/gpt.h"
 #include "tessera/optim/optim.h"
 #include "tessera/runtime/caching_allocator.h"
 #include "tessera/runtime/registry.h"
@@ -171,8 +171,8 @@ TrainingRun train_mlp(Device device) {
 
 TrainingRun train_gpt(Device device) {
   set_default_device(device);
-  const bench::CharGptConfig config{2, 2, 32, 16, 65};
-  const bench::CharGpt gpt(config, 1);
+  const GptConfig config{.vocabulary = 65, .context = 16, .width = 32, .layers = 2, .heads = 2};
+  const Gpt gpt(config, Random(1));
   AdamW optimizer(gpt.parameters());
   auto step = compile([&](const Tensor& tokens, const Tensor& targets) {
     const Tensor loss = gpt.loss(tokens, targets);

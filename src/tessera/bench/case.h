@@ -25,6 +25,8 @@ struct Contest {
   std::vector<Expected> expected;
   std::vector<Contender> contenders;
   std::vector<Fact> facts = {};
+  double scale = 1;       // of the line's work that a run does, where memory allows no more
+  std::string note = {};  // Line::note
 };
 
 struct Setting {
@@ -38,7 +40,11 @@ struct Case {
   double amount = 0;  // Line::amount
   LimitKind limit = LimitKind::none;
   double flops = 0, bytes = 0;
-  bool slow = false;  // left out by --quick
+  DType dtype = DType::f32;  // Line::dtype
+  double epoch = 0;          // Line::epoch
+  bool slow = false;         // left out by --quick
+  bool needs_gpu = false;    // no column for the CPU
+  double most_seconds = 0;   // Policy::most_seconds
   std::function<Contest(const Setting& setting)> make;
 };
 

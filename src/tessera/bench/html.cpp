@@ -54,6 +54,10 @@ std::string cell_html(const Line& line, const std::string& column, const Results
 std::string row_html(const Line& line, const std::vector<std::string>& columns,
                      const Results& results) {
   std::string html = "<tr>" + element("td", line.name);
+  if (line.no_device) {
+    return cat(html, "<td class=\"soft\" colspan=\"", columns.size() + 3,
+               "\">no device</td></tr>\n");
+  }
   if (!line.passed()) {
     return cat(html, "<td class=\"bad\" colspan=\"", columns.size() + 3,
                "\">wrong: ", escape(wrong_text(line)), "</td></tr>\n");

@@ -8,6 +8,8 @@ namespace {
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
+Json number(const std::optional<double>& value) { return value ? number(*value) : Json(); }
+
 Json to_json(const Machine& machine) {
   return Json()
       .set("cpu", machine.cpu)
@@ -79,7 +81,8 @@ Json to_json(const Measurement& cell, const Line& line, const Limits& limits) {
       .set("samples", cell.time.samples)
       .set("batch", cell.time.batch)
       .set("rate", number(line.rate(cell)))
-      .set("share", to_json(line.share(limits, cell)));
+      .set("share", to_json(line.share(limits, cell)))
+      .set("epoch_seconds", number(line.epoch_seconds(cell)));
 }
 
 Json to_json(const Line& line, const Limits& limits) {
@@ -97,6 +100,9 @@ Json to_json(const Line& line, const Limits& limits) {
       .set("flops", number(line.flops))
       .set("bytes", number(line.bytes))
       .set("limit", kLimits[size_t(line.limit)])
+      .set("dtype", name(line.dtype))
+      .set("no_device", line.no_device)
+      .set("note", line.note)
       .set("checks", std::move(checks))
       .set("times", std::move(cells))
       .set("facts", std::move(facts))

@@ -44,6 +44,11 @@ std::optional<double> Line::fact(std::string_view wanted) const {
   return found->value;
 }
 
+std::optional<double> Line::epoch_seconds(const Measurement& cell) const {
+  if (epoch <= 0) return std::nullopt;
+  return epoch / rate(cell);
+}
+
 std::optional<Relation> Line::ratio() const {
   const Measurement* own = subject();
   if (own == nullptr) return std::nullopt;
@@ -60,9 +65,12 @@ std::optional<Relation> Line::share(const Limits& limits, const Measurement& cel
   if (!is_cpu && device == nullptr) return std::nullopt;
   const double seconds = cell.time.median;
   if (limit == LimitKind::fma) {
-    const double most = is_cpu ? limits.best_fma() : device->product_flops(DType::f32);
+    // On the CPU, products of half types run by instructions whose limit is not measured.
+    const double own = dtype == DType::f32 ? limits.best_fma() : 0;
+    const double most = is_cpu ? own : device->product_flops(dtype);
     if (most <= 0) return std::nullopt;
-    return Relation{flops / seconds / most, is_cpu ? "multiply-adds" : "products of f32"};
+    const std::string to = is_cpu ? "multiply-adds" : cat("products of ", tessera::name(dtype));
+    return Relation{flops / seconds / most, to};
   }
   if (limit == LimitKind::none || (limit == LimitKind::host_bytes && !is_cpu)) return std::nullopt;
   const Measurement* moved = is_cpu ? find(kBytes) : nullptr;

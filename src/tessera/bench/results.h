@@ -19,6 +19,7 @@ inline constexpr std::string_view kBytes = "bytes";      // a loop that moves th
 inline constexpr std::string_view kTransfers = " + transfers";
 
 inline constexpr std::string_view kKernelsOn = "kernels on ";  // of a fact: "kernels on cuda:0"
+inline constexpr std::string_view kMemoryOn = "memory on ";    // bytes of a step, state included
 
 inline bool is_yardstick(std::string_view column) {
   return column == kPlain || column == kLibrary || column == kBytes;
@@ -82,6 +83,10 @@ struct Line {
   double amount = 0;  // of the unit's work in one run: the rate is amount / seconds
   LimitKind limit = LimitKind::none;
   double flops = 0, bytes = 0;  // least work of one run
+  DType dtype = DType::f32;     // of the products that are the limit of a GPU
+  double epoch = 0;             // of the unit's work in 1 MB of text; 0: not about text
+  bool no_device = false;       // needs a GPU, and there was none
+  std::string note = {};        // what a reader must know besides
   std::vector<Check> checks;
   std::vector<Measurement> cells;  // none where a check failed
   std::vector<Fact> facts;
@@ -92,6 +97,8 @@ struct Line {
   const Measurement* subject() const;
   double rate(const Measurement& cell) const { return amount / cell.time.median; }
   std::optional<double> fact(std::string_view name) const;
+  // Seconds of an epoch of 1 MB of text.
+  std::optional<double> epoch_seconds(const Measurement& cell) const;
 
   // How many times as fast as the library, or else as the plain loop.
   std::optional<Relation> ratio() const;

@@ -17,6 +17,11 @@ void keep_best(std::vector<Measurement>& cells, Measurement one) {
   }
 }
 
+bool has_gpu(const Setting& setting) {
+  return std::ranges::any_of(setting.devices,
+                             [](Device device) { return device.kind != DeviceKind::cpu; });
+}
+
 }  // namespace
 
 Line run_case(const Case& one, const Setting& setting, const Policy& policy) {
@@ -29,8 +34,14 @@ Line run_case(const Case& one, const Setting& setting, const Policy& policy) {
   line.limit = one.limit;
   line.flops = one.flops;
   line.bytes = one.bytes;
+  line.dtype = one.dtype;
+  line.epoch = one.epoch;
+  line.no_device = one.needs_gpu && !has_gpu(setting);
+  if (line.no_device) return line;
   const Contest contest = one.make(setting);
   line.facts = contest.facts;
+  line.note = contest.note;
+  for (double* work : {&line.amount, &line.flops, &line.bytes}) *work *= contest.scale;
   for (const Contender& contender : contest.contenders) {
     if (!contender.outputs) continue;
     line.checks.push_back(compare(contender.column, contender.outputs(), contest.expected));
@@ -40,7 +51,9 @@ Line run_case(const Case& one, const Setting& setting, const Policy& policy) {
   for (const Contender& contender : contest.contenders) {
     works.push_back({contender.run, contender.settle_seconds, contender.wait});
   }
-  const std::vector<Summary> times = measure(works, policy);
+  Policy own = policy;
+  own.most_seconds = one.most_seconds;
+  const std::vector<Summary> times = measure(works, own);
   for (size_t i = 0; i < times.size(); ++i) {
     keep_best(line.cells, {contest.contenders[i].column, contest.contenders[i].by, times[i]});
   }

@@ -13,7 +13,7 @@ constexpr Suite kSuites[] = {
     {"elementwise", "functions of 262,144 and 16 M elements; a chain fused and unfused"},
     {"rows", "softmax, norms, sums, losses, sorting, attention"},
     {"transfer", "copies of 4 KiB to 256 MiB to, from and on a device"},
-    {"step", "training steps, forward and backward, the host's cost of a replay"},
+    {"step", "training steps of a small network, a character GPT and GPT-2, and their parts"},
     {"claims", "what is said in this field, judged by the lines it is about"},
 };
 

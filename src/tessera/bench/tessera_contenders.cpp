@@ -1,26 +1,15 @@
 #include "tessera/bench/tessera_contenders.h"
 
+#include "tessera/bench/options_guard.h"
 #include "tessera/tensor/compiled.h"
 #include "tessera/tensor/creation.h"
 #include "tessera/tensor/device.h"
 #include "tessera/tensor/elementwise.h"
-#include "tessera/tensor/eval.h"
 #include "tessera/tensor/var.h"
 
 namespace tessera::bench {
 
 namespace {
-
-class OptionsGuard {
- public:
-  explicit OptionsGuard(const CompileOptions& options) : previous_(set_compile_options(options)) {}
-  ~OptionsGuard() { set_compile_options(previous_); }
-  OptionsGuard(const OptionsGuard&) = delete;
-  OptionsGuard& operator=(const OptionsGuard&) = delete;
-
- private:
-  CompileOptions previous_;
-};
 
 void read(const Tensor& tensor, std::vector<std::byte>& bytes) {
   bytes.resize(size_t(tensor.numel()) * size_t(size_of(tensor.dtype())));

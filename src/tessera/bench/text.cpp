@@ -40,6 +40,22 @@ std::string absent_text(const Results& results) {
   return text;
 }
 
+// "  1 MB in 417 s on cpu; 2.31 GB on cpu; B = 32"
+std::string notes_text(const Line& line) {
+  std::string text;
+  const auto add = [&](const std::string& note) { text += cat(text.empty() ? "  " : "; ", note); };
+  for (const Measurement& cell : line.cells) {
+    const std::optional<double> epoch = line.epoch_seconds(cell);
+    if (epoch) add(cat("1 MB in ", time_text(*epoch), " on ", cell.column));
+  }
+  for (const Fact& fact : line.facts) {
+    if (!fact.name.starts_with(kMemoryOn)) continue;
+    add(cat(three_digits(fact.value * 1e-9), " GB on ", fact.name.substr(kMemoryOn.size())));
+  }
+  if (!line.note.empty()) add(line.note);
+  return text;
+}
+
 // Columns behind the times.
 std::string tail_text(const Line& line, const Results& results) {
   const Measurement* own = line.subject();
@@ -51,7 +67,8 @@ std::string tail_text(const Line& line, const Results& results) {
             share_of(line, other == own ? nullptr : other, results.limits);
   }
   const Measurement* library = line.find(kLibrary);
-  return library == nullptr ? text : cat(text, "  ", library->by);
+  if (library != nullptr) text += cat("  ", library->by);
+  return text + notes_text(line);
 }
 
 // "cuda:0 NVIDIA H200, …: copy 4,000 GB/s; products of f32 50.0 TFLOP/s (8192)"
@@ -125,6 +142,7 @@ std::string header_text(std::string_view suite, const std::vector<std::string>& 
 }
 
 std::string line_text(const Line& line, const Results& results) {
+  if (line.no_device) return cat(left(line.name, kNameWidth), "  no device\n");
   if (!line.passed()) return cat(left(line.name, kNameWidth), "  wrong: ", wrong_text(line), "\n");
   std::string text = left(line.name, kNameWidth);
   for (const std::string& column : columns_of(line.suite, results.devices)) {

@@ -10,6 +10,7 @@ namespace tessera::bench {
 namespace {
 
 constexpr int kTrials = 4;
+constexpr int64_t kFewSamples = 5;
 constexpr double kLongRun = 5e-3;  // needs no extra run to fill the caches with its own data
 
 double seconds_of_batch(const Work& work, int64_t batch) {
@@ -43,6 +44,9 @@ struct Series {
     const double affordable = policy.total_seconds / seconds;
     wanted =
         int64_t(std::clamp(affordable, double(policy.least_samples), double(policy.most_samples)));
+    if (policy.most_seconds > 0) {
+      wanted = std::min(wanted, std::max(kFewSamples, int64_t(policy.most_seconds / seconds)));
+    }
     pause(work->settle_seconds);
   }
 

@@ -21,6 +21,9 @@ struct Policy {
   // As sample_seconds, of work that is queued on a device: waiting for it once takes a GPU's driver
   // some microseconds, which must not show.
   double queued_seconds = 2e-3;
+  // Of runs that take long: fewer samples than the least, down to a few, so as to stay below this;
+  // 0: no such limit.
+  double most_seconds = 0;
 };
 
 Policy full_policy();

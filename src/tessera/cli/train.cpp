@@ -168,7 +168,7 @@ class Run {
     choose_checkpointing();
     rates_ = {.steps = config_.steps,
               .tokens_per_step = double(config_.batch * config_.accumulate * context()),
-              .flops_per_token = flops_per_token(model_.config(), model_.parameter_count()),
+              .flops_per_token = training_flops(model_.config()),
               .peak = config_.peak_tflops * 1e12};
     if (rates_.peak <= 0) rates_.peak = measured_peak(default_device(), dtype());
     if (!quiet_) console_.out << head_text();

@@ -80,11 +80,6 @@ std::string memory_table(const MemoryPlan& plan) {
   return text + row("in all", plan.total());
 }
 
-double flops_per_token(const GptConfig& config, int64_t parameters) {
-  const double n = double(parameters - config.context * config.width);
-  return 6 * n + 6 * double(config.layers * config.width) * double(config.context);
-}
-
 double measured_peak(Device device, DType dtype) {
   if (device.kind == DeviceKind::cpu) return bench::measure_limits(true).best_fma();
   return bench::measure_device(device, true).product_flops(dtype);

@@ -14,10 +14,6 @@ namespace tessera::cli {
 // A table of what takes how much, the largest scopes of the temporaries below.
 std::string memory_table(const MemoryPlan& plan);
 
-// Floating-point operations of a step for one token, 6N + 6LCT: N parameters but those of
-// positions, L layers of width C over T tokens, the causal half of attention counted.
-double flops_per_token(const GptConfig& config, int64_t parameters);
-
 // FLOP/s that the device can reach at most, measured: of multiply-adds in f32 on a CPU, of a large
 // product of that type elsewhere.
 double measured_peak(Device device, DType dtype);

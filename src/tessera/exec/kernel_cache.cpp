@@ -4,6 +4,8 @@
 #include <bit>
 #include <unordered_set>
 
+#include "tessera/base/precision.h"
+
 namespace tessera {
 
 std::string kernel_key(const KernelCall& call) {
@@ -15,6 +17,7 @@ std::string kernel_key(const KernelCall& call) {
   std::string text =
       cat(call.kernel, ' ', call.attrs.axis, ' ', std::bit_cast<uint64_t>(call.attrs.scalar), ' ',
           std::bit_cast<uint64_t>(call.attrs.rate), ' ', call.outputs);
+  if (allows_tf32()) text += " tf32";
   // Definitions are never freed, so an address names one.
   if (call.custom) text += cat(' ', static_cast<const void*>(call.custom.get()));
   for (const OperandView& operand : call.operands) {

@@ -72,6 +72,21 @@ void check(const GptConfig& c) {
   }
 }
 
+int64_t parameter_count(const GptConfig& c) {
+  const int64_t hidden = c.hidden == 0 ? 4 * c.width : c.hidden, bias = c.bias ? 1 : 0;
+  const auto linear = [&](int64_t in, int64_t out) { return (in + bias) * out; };
+  const int64_t norm = (1 + bias) * c.width;
+  const int64_t block = 2 * norm + linear(c.width, 3 * c.width) + linear(c.width, c.width) +
+                        linear(c.width, hidden) + linear(hidden, c.width);
+  const int64_t tables = ((c.tied ? 1 : 2) * c.vocabulary + c.context) * c.width;
+  return tables + c.layers * block + norm;
+}
+
+double training_flops(const GptConfig& c) {
+  const double n = double(parameter_count(c) - c.context * c.width);
+  return 6 * n + 6 * double(c.layers * c.width) * double(c.context);
+}
+
 GptConfig gpt_preset(std::string_view name) {
   for (const Preset& preset : kPresets) {
     if (preset.name == name) return preset.config;

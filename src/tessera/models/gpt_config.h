@@ -31,6 +31,12 @@ struct GptConfig {
 // Throws "GptConfig: expected …, got …" where no model can be made of it.
 void check(const GptConfig& config);
 
+int64_t parameter_count(const GptConfig& config);
+// Multiplications and additions that a token of a training step costs, 6N + 6LCT: N parameters
+// without those of positions, L layers of width C, sequences of T tokens, the half of attention
+// that is seen.
+double training_flops(const GptConfig& config);
+
 // "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl" as published; "char", six layers of width 384 over
 // 256 characters; "nano", four of width 128 over 128. Throws for others, with the names there are.
 GptConfig gpt_preset(std::string_view name);

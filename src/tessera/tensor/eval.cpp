@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tessera/base/precision.h"
 #include "tessera/graph/rewrite.h"
 #include "tessera/tensor/device.h"
 #include "tessera/tensor/stats.h"
@@ -36,7 +37,7 @@ class ProgramCache {
     const HostSpan span(Profile::Kind::trace, "find program");
     std::string key = structure_key(function) + to_string(device.device);
     for (const bool bit : {o.simplify, o.match, o.rematerialize, o.recompute, o.pad_rows, o.fuse,
-                           o.horizontal, o.kernel_ops}) {
+                           o.horizontal, o.kernel_ops, allows_tf32()}) {
       key.push_back(char('0' + bit));
     }
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,5 @@
 #include "tessera/backend/cuda/kernels/lt_product.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -23,14 +22,6 @@ int type_of(DType dtype) {
     case DType::bf16: return kLtBf16;
     default: return kLtF32;
   }
-}
-
-bool allows_tf32() {
-  static const bool allowed = [] {
-    const char* value = std::getenv("TESSERA_TF32");
-    return value != nullptr && std::string_view(value) == "1";
-  }();
-  return allowed;
 }
 
 void expect_lt(int status, const char* what) {
@@ -61,11 +52,10 @@ LtProduct::LtProduct(Session& session, const PanelProduct& product,
       epilogue_(epilogue),
       adds_(adds) {
   const bool is_f64 = product.dtype == DType::f64;
-  const bool is_tf32 = product.dtype == DType::f32 && allows_tf32();
   expect_lt(lt().operation_create(&operation_,
-                                  is_f64    ? kLtComputeF64
-                                  : is_tf32 ? kLtComputeTf32
-                                            : kLtComputeF32,
+                                  is_f64         ? kLtComputeF64
+                                  : product.tf32 ? kLtComputeTf32
+                                                 : kLtComputeF32,
                                   is_f64 ? kLtF64 : kLtF32),
             "a description");
   const int32_t first = product.first.transposed, second = product.second.transposed;
@@ -120,7 +110,7 @@ std::string LtProduct::description() const {
   return cat("cuBLASLt ", product_.dtype, " ", text(product_.first), " ", text(product_.second),
              " ", text(product_.result), " batch ", batch.extent, " ", batch.a, " ", batch.b, " ",
              batch.c, product_.swapped ? " swapped" : "", " replayed aligned ", alignments_[0], " ",
-             alignments_[1], " ", alignments_[2], allows_tf32() ? " tf32" : "",
+             alignments_[1], " ", alignments_[2], product_.tf32 ? " tf32" : "",
              epilogue_ == kLtPlain ? "" : cat(" epilogue ", int(epilogue_)), adds_ ? " added" : "");
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tessera/backend/cuda/kernels/lt_product.h"
+#include "tessera/base/precision.h"
 
 namespace tessera::cuda {
 
@@ -107,6 +108,7 @@ std::optional<PanelProduct> panel_product(const KernelCall& call) {
   const auto [c_row, c_col] = strides(c);
   PanelProduct product;
   product.dtype = dtype;
+  product.tf32 = dtype == DType::f32 && allows_tf32();
   // The library's columns are contiguous. Where ours are rows, cᵀ = bᵀ aᵀ.
   auto result = panel(n, m, c_col, c_row);
   product.swapped = result && !result->transposed;

@@ -18,6 +18,7 @@ struct Panel {
 // d = op(first) op(second), over a batch; outer loops of further products around it.
 struct PanelProduct {
   DType dtype = DType::f32;
+  bool tf32 = false;  // allowed when the call was compiled
   Panel first, second, result;
   bool swapped = false;  // first is b and second is a: the result is computed transposed
   struct Loop {
