@@ -50,12 +50,19 @@ std::vector<Value> layer_norm_composite(const Node& node) {
   return {cast(centred * rstd * gamma + beta, dtype), mean, rstd};
 }
 
+// What `linear` does to its sum. Of relu, NaN stays NaN.
+Value activated(int64_t activation, const Value& x) {
+  if (activation == 0) return x;
+  if (activation == 1) return apply(Op::gelu_tanh, x);
+  const Value zero = constant(x.dtype(), 0);
+  return where(apply(Op::le, x, zero), zero, x);
+}
+
 std::vector<Value> linear_composite(const Node& node) {
   const DType dtype = node.inputs()[0].dtype(), wide = compute_type(dtype);
   const Value product = matmul(cast(node.inputs()[0], wide), cast(node.inputs()[1], wide));
   const Value sum = product + cast(broadcast_to(node.inputs()[2], product.shape()), wide);
-  const Value y = node.attrs.axis == 1 ? apply(Op::gelu_tanh, sum) : sum;
-  return {cast(y, dtype), cast(sum, dtype)};
+  return {cast(activated(node.attrs.axis, sum), dtype), cast(sum, dtype)};
 }
 
 std::vector<Value> matmul_add_composite(const Node& node) {

@@ -58,7 +58,7 @@ int64_t words_of_part(const KernelIR& ir);
 //   layer_norm_backward  g (R…, C), x, gamma (C), mean (R…, 1), rstd (R…, 1)
 //                        -> dx (R…, C), dgamma (C), dbeta (C); contiguous
 //   linear               a (M, K), b (K, N), bias (N) -> y (M, N), sum (M, N); sum = a b + bias,
-//                        y the same, or gelu_tanh of it where attrs.axis is 1; any strides
+//                        y the same, or its gelu_tanh (attrs.axis = 1) or relu (2); any strides
 //   linear_slope         a (M, K), b (K, N), x (M, N) -> y (M, N), sums (N); y = a b gelu_tanh'(x),
 //                        sums are those of its columns; any strides
 //   matmul_add           a (M, K), b (K, N), c (M, N) -> a b + c (M, N), may be where c is; any

@@ -194,6 +194,7 @@ int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layo
           const int64_t beside = i + j * op.beside_step;
           if ((op.epilogue & 4) != 0) sum += load(op.row, dl.type, i);
           if ((op.epilogue & (32 | 128)) == (32 | 128)) store(op.beside, dl.type, beside, sum);
+          if ((op.epilogue & 2) != 0) sum = sum <= 0 ? 0 : sum;
           if ((op.epilogue & 32) != 0) sum = gelu(sum);
           if ((op.epilogue & 64) != 0) sum *= gelu_slope(load(op.beside, dl.type, beside));
           sums[size_t(i)] += sum;

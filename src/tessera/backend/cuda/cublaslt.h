@@ -59,6 +59,7 @@ enum LtOperation : int {
 enum LtEpilogue : int {
   kLtPlain = 1,
   kLtBias = 4,
+  kLtReluBias = 6,
   kLtGeluBias = 36,
   kLtGeluBiasBeside = 164,
   kLtGeluSlope = 192,

@@ -17,7 +17,7 @@ KERNEL tessera_linear($S* y, $S* sum, const $S* bias, i64 bias_step, i64 columns
   if (i >= count) return;
   const $T x = LOAD(y[i]) + LOAD(bias[i % columns * bias_step]);
   if (sum != nullptr) sum[i] = STORE(x);
-  y[i] = STORE(($activation ? t_gelu_tanh_$T(x) : x));
+  y[i] = STORE(($activation));
 }
 
 KERNEL tessera_linear_slope($S* y, const $S* x, i64 row_step, i64 column_step, i64 columns,
@@ -37,6 +37,10 @@ KERNEL tessera_column_sums(const $S* y, $S* sums, i64 rows, i64 columns) {
 }
 )";
 
+// By attrs.axis of "linear". A library's relu may keep the sign of a zero.
+constexpr std::string_view kActivations[] = {"x", "t_gelu_tanh_$T(x)", "x <= 0 ? ($T)0 : x"};
+constexpr int64_t kGelu = 1, kRelu = 2;
+
 // Operands: a, b, then bias or x, the result, and sum or sums.
 class Linear : public gpu::GpuExecutable {
  public:
@@ -53,7 +57,7 @@ class Linear : public gpu::GpuExecutable {
     product_ = make_product(session, product);
     if (!product_) product_ = gpu::make_named_kernel(session, product);
     const std::string source = gpu::complete_source(
-        session, kAfter, dtype(), {{"$activation", call.attrs.axis == 1 ? "true" : "false"}});
+        session, kAfter, dtype(), {{"$activation", std::string(kActivations[call.attrs.axis])}});
     after_ =
         session.build(call.kernel, source, is_slope_ ? "tessera_linear_slope" : "tessera_linear");
     if (is_slope_) sums_ = session.build(call.kernel, source, "tessera_column_sums");
@@ -81,17 +85,18 @@ class Linear : public gpu::GpuExecutable {
 
   LtEpilogue epilogue(bool has_second) const {
     if (is_slope_) return has_second ? kLtGeluSlopeSums : kLtGeluSlope;
-    if (call_.attrs.axis != 1) return kLtBias;
+    if (call_.attrs.axis == kRelu) return kLtReluBias;
+    if (call_.attrs.axis != kGelu) return kLtBias;
     return has_second ? kLtGeluBiasBeside : kLtGeluBias;
   }
 
   // False where the library cannot.
   bool by_library(std::byte* const* p, Stream stream) const {
     const bool has_second = p[4] != nullptr;
-    const bool is_bias_alone = !is_slope_ && call_.attrs.axis != 1;
-    if (!panels_ || (has_second && is_bias_alone)) return false;
+    const bool has_gelu = is_slope_ || call_.attrs.axis == kGelu;
+    if (!panels_ || (has_second && !has_gelu)) return false;
     // The library's gelu is good for halves: of f32, 65 ulps were seen.
-    if (!is_bias_alone && !is_half(dtype())) return false;
+    if (has_gelu && !is_half(dtype())) return false;
     const std::vector<uint32_t> alignments = {alignment_of(p[1]), alignment_of(p[0]),
                                               alignment_of(p[3])};
     const LtProduct::Operands operands = {p[1], p[0], p[3], is_slope_ ? p[4] : p[2],
