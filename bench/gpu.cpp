@@ -302,6 +302,12 @@ void products(const Table& table) {
     const Tensor sum = matmul(x, transpose(w)) + bias;
     return std::vector{gelu_tanh(sum), sum};
   });
+  table.line("linear_bias_relu_bf16", 0, 2.0 * double(tokens) * 3072 * 768,
+             [&] { return std::vector{relu(matmul(x, transpose(w)) + bias)}; });
+  const Tensor g = made({tokens, 3072}, DType::bf16);
+  table.line("linear_gradients_bf16", 0, 2.0 * double(tokens) * 3072 * 768, [&] {
+    return std::vector{matmul(transpose(x), g), sum(g, 0)};
+  });
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ Program compile_graph(const GraphFunction& function, const Target& target,
   if (options.match && options.kernel_ops) {
     f = match(f, target);
     check_graph("match", f);
-    f = join(std::move(f));
+    f = join(std::move(f), target);
     check_graph("join", f);
   }
   const int nodes = count_nodes(f);

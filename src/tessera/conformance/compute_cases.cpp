@@ -237,6 +237,18 @@ Cases matmul_add_cases(DType) {
   return result;
 }
 
+Cases matmul_sums_cases(DType) {
+  auto build = [](const Values& in) { return graph::outputs_of(make_node(Op::matmul_sums, in)); };
+  Cases result;
+  for (const auto& [m, k, n] : {std::tuple{3, 5, 7}, {16, 8, 24}, {1, 40, 8}, {8, 16, 40}}) {
+    result.push_back({cat(m, " x ", k, " x ", n),
+                      {{{m, k}, {0.5, 1}}, {{k, n}, {0.5, 1}}},
+                      build,
+                      row_growth({m, k})});
+  }
+  return result;
+}
+
 Cases linear_slope_cases(DType) {
   auto build = [](const Values& in) { return graph::outputs_of(make_node(Op::linear_slope, in)); };
   Cases result;

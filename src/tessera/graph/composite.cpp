@@ -71,6 +71,13 @@ std::vector<Value> matmul_add_composite(const Node& node) {
   return {cast(product + cast(node.inputs()[2], wide), dtype)};
 }
 
+std::vector<Value> matmul_sums_composite(const Node& node) {
+  const DType dtype = node.inputs()[0].dtype(), wide = compute_type(dtype);
+  const Value b = cast(node.inputs()[1], wide);
+  const Value sums = reshape(reduce(Op::sum, b, {0}), {b.shape().back()});
+  return {cast(matmul(cast(node.inputs()[0], wide), b), dtype), cast(sums, dtype)};
+}
+
 std::vector<Value> linear_slope_composite(const Node& node) {
   const DType dtype = node.inputs()[0].dtype(), wide = compute_type(dtype);
   const Value slope = apply(Op::gelu_tanh_slope, cast(node.inputs()[2], wide));
@@ -202,6 +209,7 @@ constexpr Row kRows[] = {
     {Op::linear, linear_composite},
     {Op::linear_slope, linear_slope_composite},
     {Op::matmul_add, matmul_add_composite},
+    {Op::matmul_sums, matmul_sums_composite},
     {Op::layer_norm, layer_norm_composite},
     {Op::layer_norm_backward, layer_norm_backward_composite},
     {Op::cross_entropy, cross_entropy_composite},

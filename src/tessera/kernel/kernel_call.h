@@ -61,8 +61,10 @@ int64_t words_of_part(const KernelIR& ir);
 //                        y the same, or its gelu_tanh (attrs.axis = 1) or relu (2); any strides
 //   linear_slope         a (M, K), b (K, N), x (M, N) -> y (M, N), sums (N); y = a b gelu_tanh'(x),
 //                        sums are those of its columns; any strides
-//   matmul_add           a (M, K), b (K, N), c (M, N) -> a b + c (M, N), may be where c is; any
-//   strides cross_entropy        x (R…, C), targets (R…, 1) of integers, g (R…, 1) -> loss (R…, 1),
+//   matmul_add           a (M, K), b (K, N), c (M, N) -> a b + c (M, N), may be where c is;
+//                        any strides
+//   matmul_sums          a (M, K), b (K, N) -> a b (M, N), the sums of b's columns (N); any strides
+//   cross_entropy        x (R…, C), targets (R…, 1) of integers, g (R…, 1) -> loss (R…, 1),
 //                        dx (R…, C) = g · its gradient; loss and g in the compute type; contiguous
 //   cumsum, cumprod      x -> y of the same shape and dtype; totals along attrs.axis; any strides;
 //                        half types are accumulated wider, integers wrap

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "tessera/backend/cuda/kernels/column_sums.h"
 #include "tessera/backend/cuda/kernels/lt_product.h"
 #include "tessera/backend/gpu/named_kernel.h"
 
@@ -26,14 +27,6 @@ KERNEL tessera_linear_slope($S* y, const $S* x, i64 row_step, i64 column_step, i
   if (i >= count) return;
   const $T at = LOAD(x[i / columns * row_step + i % columns * column_step]);
   y[i] = STORE((LOAD(y[i]) * t_gelu_tanh_slope_$T(at)));
-}
-
-KERNEL tessera_column_sums(const $S* y, $S* sums, i64 rows, i64 columns) {
-  const i64 column = POINT;
-  if (column >= columns) return;
-  $T sum = 0;
-  for (i64 row = 0; row < rows; ++row) sum += LOAD(y[row * columns + column]);
-  sums[column] = STORE(sum);
 }
 )";
 
@@ -60,7 +53,7 @@ class Linear : public gpu::GpuExecutable {
         session, kAfter, dtype(), {{"$activation", std::string(kActivations[call.attrs.axis])}});
     after_ =
         session.build(call.kernel, source, is_slope_ ? "tessera_linear_slope" : "tessera_linear");
-    if (is_slope_) sums_ = session.build(call.kernel, source, "tessera_column_sums");
+    if (is_slope_) sums_.emplace(session, call.kernel, dtype());
   }
 
   ~Linear() override {
@@ -117,7 +110,7 @@ class Linear : public gpu::GpuExecutable {
 
   void by_parts(std::span<const BufferRef> at, std::byte* const* p, Stream stream) const {
     const Shape& shape = call_.operands[3].view.shape;
-    const int64_t rows = shape[0], columns = shape[1], count = rows * columns;
+    const int64_t columns = shape[1], count = numel(shape);
     const View& beside = call_.operands[2].view;
     const int64_t group = gpu::group_size(session_, 256);
     std::byte* const y = p[3] != nullptr ? p[3] : unwanted(count * size_of(dtype()));
@@ -131,7 +124,7 @@ class Linear : public gpu::GpuExecutable {
     }
     (*after_)(stream, gpu::range_of(count, group), y, p[2], beside.strides[0], beside.strides[1],
               columns, count);
-    if (p[4] != nullptr) (*sums_)(stream, gpu::range_of(columns, group), y, p[4], rows, columns);
+    if (p[4] != nullptr) (*sums_)(stream, y, p[4], contiguous_view(shape));
   }
 
   // Room for a result that is on the way to what is asked for.
@@ -146,7 +139,8 @@ class Linear : public gpu::GpuExecutable {
   const bool is_slope_;
   std::optional<PanelProduct> panels_;
   std::unique_ptr<gpu::GpuExecutable> product_;
-  std::unique_ptr<gpu::Kernel> after_, sums_;
+  std::unique_ptr<gpu::Kernel> after_;
+  std::optional<ColumnSums> sums_;
   mutable std::mutex mutex_;
   mutable Address unwanted_ = 0;
   mutable std::map<std::pair<std::vector<uint32_t>, bool>, std::unique_ptr<LtProduct>> prepared_;
