@@ -74,12 +74,12 @@ Program compile_graph(const GraphFunction& function, const Target& target,
     clock.done("rematerialize");
   }
   if (options.fuse && options.recompute) {
-    recompute(instances);
+    recompute(instances, target.table_words);
     if (options.verify) check("recompute", verify_instances(instances));
     clock.done("recompute");
   }
 
-  KernelGraph kernels = fuse(instances, options.fuse);
+  KernelGraph kernels = fuse(instances, options.fuse, target.table_words);
   if (options.verify) check("fuse", verify_kernels(kernels));
   clock.done("fuse");
   schedule(kernels);

@@ -38,15 +38,15 @@ void rematerialize(Instances& instances);
 
 // Clones cheap elementwise values into the kernels that read them, where that moves fewer bytes
 // than storing them and keeps hardly more memory alive.
-void recompute(Instances& instances);
+void recompute(Instances& instances, int64_t parameters = 0);
 
 // Drops instances that nobody needs (an original whose only users now have a clone), keeping order.
 void remove_dead(Instances& instances);
 
 // Instances to kernels. -------------------------------------------------------------------------
 
-// Groups instances into kernels and writes their KernelIR.
-KernelGraph fuse(const Instances& instances, bool enabled);
+// Groups instances into kernels and writes their KernelIR. `parameters`: see groups.h.
+KernelGraph fuse(const Instances& instances, bool enabled, int64_t parameters = 0);
 
 // Orders kernels: producers first, assigns that can be donated last among readers of their storage,
 // otherwise whatever keeps memory low. Recomputations come as late as possible. Sets `after`.
