@@ -210,6 +210,7 @@ class Planner {
     if (bytes == 0 || bytes > options_.local_bytes) return;
     plan_.phases = std::move(phases);
     plan_.row_bytes = bytes;
+    plan_.reads_ahead = ir_.inner == 1 && options_.parts == 0;
   }
 
   void choose_column_parts() {

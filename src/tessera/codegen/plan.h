@@ -28,7 +28,8 @@ struct Plan {
   // Rows that start anywhere: an access that every wide one starts alike with; -1: all are aligned.
   // The first access of a row reaches over its beginning then, and the last over its end.
   int shifted = -1;
-  std::vector<bool> wide;  // per instruction: it is one access of `width` elements
+  bool reads_ahead = false;  // of rows in local memory, the next one is brought nearer meanwhile
+  std::vector<bool> wide;    // per instruction: it is one access of `width` elements
   std::vector<Phase> phases;
 
   int rows_per_group() const { return group_size / parts; }

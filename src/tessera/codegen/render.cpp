@@ -84,6 +84,7 @@ class Renderer {
     for (size_t i = 0; i + 1 < phases.size(); ++i) {
       body += body_.rows(phases[i].rows, indent) + body_.divisors(phases[i], indent);
       body += loop(phases[i]);
+      if (i == 0 && plan_.reads_ahead) body += body_.read_ahead(phases[i], kRowIndent);
     }
     // The next row is cut otherwise: other lanes write what these have kept in local memory.
     if (plan_.shifted >= 0 && plan_.row_bytes > 0) body += cat(indent, dialect_.barrier, "\n");
@@ -115,7 +116,7 @@ class Renderer {
 
  private:
   inline static const std::string kRowIndent = "    ";
-  static constexpr int kFewLanes = 256, kLargeGroup = 1024;
+  static constexpr int kFewLanes = 256, kLargeGroup = 1024, kSpaced = 8;
 
   std::string signature(const std::string& title, const std::string& entry) const {
     const std::string group = cat(plan_.group_size);
@@ -265,15 +266,28 @@ class Renderer {
            walk("whole + " + first, step, "cols", 1);
   }
 
-  // What reaches over the ends of the row is taken element by element, by a lane each.
+  // What reaches over the ends of the row is taken element by element, by a lane each: by the last
+  // ones, because the first have a turn more.
   std::string shifted_loop(const Phase& phase) {
     const int width = plan_.width;
+    if (body_.reads_apart(phase)) return spaced_loop(phase);
     return cat("    for (idx access = part + 1; access < last; access += ", plan_.parts, ") {\n",
                "      const idx col = access * ", width, " - shift;\n",
-               body_.points(phase, "col", width, guard(), "      "), "    }\n", "    if (part < ",
-               2 * width, ") {\n", "      const idx col = part < ", width,
-               " ? part - shift : last * ", width, " - shift + part - ", width, ";\n",
-               "      if (col >= 0 && col < cols) {\n",
+               body_.points(phase, "col", width, guard(), "      "), "    }\n",
+               "    if (part >= ", plan_.parts - 2 * width, ") {\n",
+               "      const i32 end = part - ", plan_.parts - 2 * width, ";\n",
+               "      const idx col = end < ", width, " ? end - shift : last * ", width,
+               " - shift + end - ", width, ";\n", "      if (col >= 0 && col < cols) {\n",
+               body_.points(phase, "col", 1, guard(), "        "), "      }\n    }\n");
+  }
+
+  // Where other rows than the shifted ones are read, a column each of neighbouring lanes: what lies
+  // side by side is then read side by side. Several columns of a lane are on their way at once.
+  std::string spaced_loop(const Phase& phase) {
+    const int64_t reach = int64_t{plan_.parts} * (kSpaced - 1), step = reach + plan_.parts;
+    return cat("    {\n      idx col = part;\n      for (; col + ", reach, " < cols; col += ", step,
+               ") {\n", body_.spaced_points(phase, kSpaced, plan_.parts, "        "), "      }\n",
+               "      for (; col < cols; col += ", plan_.parts, ") {\n",
                body_.points(phase, "col", 1, guard(), "        "), "      }\n    }\n");
   }
 
@@ -295,8 +309,10 @@ RenderedKernel render(const KernelIR& original, const Dialect& dialect,
                  std::has_single_bit(unsigned(options.max_group_size)));
   TESSERA_ASSERT(!options.split || can_split(ir));
   TESSERA_ASSERT(options.parts == 0 || (options.parts > 1 && !options.operand_offsets));
-  const Plan plan = make_plan(ir, options);
+  Plan plan = make_plan(ir, options);
+  plan.reads_ahead = plan.reads_ahead && !dialect.prefetch.empty();
   RenderedKernel kernel;
+  kernel.reads_ahead = plan.reads_ahead;
   kernel.entry = entry_name(ir.name);
   kernel.group_size = plan.group_size;
   if (dialect.is_sized_by_launch) kernel.local_bytes = plan.row_bytes;

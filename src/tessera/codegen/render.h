@@ -70,6 +70,8 @@ struct RenderedKernel {
   int64_t per_group = 1;    // points of a map, or rows, that a group takes at a time
   int scratch_values = 0;   // of 8 bytes, for each row and split
   int64_t local_bytes = 0;  // that a launch asks for, where the dialect leaves it to the launch
+  // A group asks for its next row while it works on one: no more groups than run at once.
+  bool reads_ahead = false;
 
   // Groups that give every work item its points or every row its lanes; of a split kernel's
   // `entry`, of which any multiple of `splits` may be started, and of its `fold_entry`.

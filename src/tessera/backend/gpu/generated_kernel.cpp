@@ -47,6 +47,12 @@ int64_t groups_wanted(const Session& session) {
   return kGroupsPerUnit * session.device().compute_units;
 }
 
+int64_t groups_at_once(const DeviceTraits& device, const RenderedKernel& rendered) {
+  const int64_t by_lanes = device.lanes_per_unit / rendered.group_size;
+  const int64_t by_memory = device.local_bytes_asked / std::max<int64_t>(rendered.local_bytes, 1);
+  return device.compute_units * std::max<int64_t>(1, std::min(by_lanes, by_memory));
+}
+
 std::unique_ptr<BuiltKernel> build_generated(Session& session, const KernelIR& ir,
                                              RenderOptions options) {
   const gpu::DeviceTraits& device = session.device();
@@ -118,7 +124,11 @@ void GeneratedKernel::launch(std::span<const BufferRef> operands, int64_t extent
     }
     kernel.launch(stream, range_of_groups(groups, rendered), arguments);
   };
-  run(*v.kernel, rendered.group_count(ir_, extent0, splits));
+  int64_t groups = rendered.group_count(ir_, extent0, splits);
+  if (rendered.reads_ahead) {
+    groups = std::min(groups, groups_at_once(session_.device(), rendered));
+  }
+  run(*v.kernel, groups);
   if (v.fold) run(*v.fold, rendered.fold_group_count(ir_, extent0));
   if (check_) session_.watch(stream, check_);
 }

@@ -26,6 +26,9 @@ inline constexpr int kOperandAlignment = 16;
 // About how many groups a kernel whose rows are split should have.
 int64_t groups_wanted(const Session& session);
 
+// How many groups run at once, as lanes and local memory allow.
+int64_t groups_at_once(const DeviceTraits& device, const RenderedKernel& rendered);
+
 void* address(BufferRef buffer);  // of a device that has_addresses
 Range range_of_groups(int64_t groups, const RenderedKernel& rendered);
 
