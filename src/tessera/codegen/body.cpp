@@ -36,13 +36,24 @@ std::string BodyWriter::points(const Phase& phase, std::string_view variable, in
     const std::string body = one_point(phase, width, guard, indent);
     return addressing_.take_coordinates(variable, indent) + body;
   }
-  std::string loads, stores, declared;
   addressing_.set_neighbours(false);
+  return wide_points(phase, variable, width, guard, wide_loads(phase, width, indent), indent);
+}
+
+std::string BodyWriter::wide_loads(const Phase& phase, int width, const std::string& indent) {
+  std::string loads;
   for (const int i : phase.elems) {
     if (!is_wide(i, width)) continue;
     loads += cat(indent, "const ", wide_type(i, width), " wide_", i, " = ", wide_access(i, width),
                  ";\n");
   }
+  return loads;
+}
+
+std::string BodyWriter::wide_points(const Phase& phase, std::string_view variable, int width,
+                                    const std::string& guard, std::string loads,
+                                    const std::string& indent) {
+  std::string stores, declared;
   for (const int i : phase.stores) {
     if (!is_wide(i, width)) continue;
     declared += cat(indent, wide_type(i, width), " wide_", i, ";\n");
@@ -62,6 +73,27 @@ std::string BodyWriter::points(const Phase& phase, std::string_view variable, in
   const std::string body = one_point(phase, width, guard, indent + "  ");
   return cat(addressing_.take_coordinates(variable, indent), loads, declared, unroll(indent),
              indent, "for (i32 v = 0; v < ", width, "; ++v) {\n", body, indent, "}\n", stores);
+}
+
+std::string BodyWriter::turns(const Phase& phase, const std::string& point, std::string_view end) {
+  const int width = plan_.width;
+  const std::string indent = "      ";
+  addressing_.set_neighbours(false);
+  std::string declared, ahead, taken;
+  for (const int i : phase.elems) {
+    if (!is_wide(i, width)) continue;
+    declared += cat("  ", wide_type(i, width), " ahead_", i, "[", plan_.turns, "];\n");
+    ahead += cat(indent, "ahead_", i, "[t] = ", wide_access(i, width), ";\n");
+    taken += cat(indent, "const ", wide_type(i, width), " wide_", i, " = ahead_", i, "[t];\n");
+  }
+  const auto each = [&](const std::string& body) {
+    return cat(unroll("  "), "  for (i32 t = 0; t < ", plan_.turns, "; ++t) {\n",
+               "    const idx point = ", point, ";\n    if (point < ", end, ") {\n", body,
+               "    }\n  }\n");
+  };
+  const std::string coordinates = addressing_.take_coordinates("point", indent);
+  const std::string reads = ahead.empty() ? "" : declared + each(coordinates + ahead);
+  return reads + each(wide_points(phase, "point", width, "", taken, indent));
 }
 
 // What a point's stores and folds need, and the folds.

@@ -38,6 +38,10 @@ class BodyWriter {
   std::string points(const Phase& phase, std::string_view variable, int width,
                      const std::string& guard, const std::string& indent);
 
+  // A map's plan.turns accesses of a lane, each at `point` of turn t and before `end`: all is read
+  // before the first store.
+  std::string turns(const Phase& phase, const std::string& point, std::string_view end);
+
   // The same at `count` indices col, col + step, …: all is read before the first store.
   std::string spaced_points(const Phase& phase, int count, int64_t step, const std::string& indent);
 
@@ -71,6 +75,9 @@ class BodyWriter {
   std::string element(const IrInst& it);
   std::string store(const IrInst& it, const std::string& indent);
 
+  std::string wide_points(const Phase& phase, std::string_view variable, int width,
+                          const std::string& guard, std::string loads, const std::string& indent);
+  std::string wide_loads(const Phase& phase, int width, const std::string& indent);
   std::string wide_type(int i, int width) const;
   std::string wide_access(int i, int width);
   std::string one_point(const Phase& phase, int width, const std::string& guard,

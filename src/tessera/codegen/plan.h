@@ -19,6 +19,7 @@ struct Plan {
   Spread spread = Spread::points;
   int group_size = 0;
   int width = 1;          // elements of one access, a power of two
+  int turns = 0;          // of a map, accesses of a lane; 0: it walks on
   bool has_tail = false;  // the walked extent is a run-time one: points may be left over
   int parts = 1;          // lanes that share a row, a power of two
   int chunks = 0;         // of `width` points that a lane keeps in registers; 0: none

@@ -60,20 +60,10 @@ class Renderer {
     const int width = plan_.width;
     std::string text = signature(comment(ir_), entry);
     text += cat("  const idx count = ", body_.addressing().count("point"), ";\n");
-    text += cat("  const idx first = ", group_index(), " * ", plan_.group_size, " + ",
-                dialect_.lane, ";\n");
-    text += cat("  const idx stride = ", group_count(), " * ", plan_.group_size, ";\n");
+    text += cat("  const idx first = ", group_index(), " * ",
+                plan_.group_size * std::max(plan_.turns, 1), " + ", dialect_.lane, ";\n");
     if (plan_.has_tail) text += cat("  const idx whole = count - count % ", width, ";\n");
-    const std::string times = width > 1 ? cat(" * ", width) : "";
-    text += cat("  for (idx point = first", times, "; point < ", plan_.has_tail ? "whole" : "count",
-                "; point += stride", times, ") {\n", points(width), "  }\n");
-    if (plan_.has_tail) {
-      // A few points: unrolled, they would take more registers than all others.
-      if (options_.parts > 0) text += "  #pragma unroll 1\n";
-      text += cat("  for (idx point = whole + first; point < count; point += stride) {\n",
-                  points(1), "  }\n");
-    }
-    return text + "}\n";
+    return text + (plan_.turns > 0 ? turns() : walk()) + "}\n";
   }
 
   // A kernel with reductions, or the first half of a split one.
@@ -153,6 +143,37 @@ class Renderer {
 
   std::string points(int width) {
     return body_.points(plan_.phases[0], "point", width, "", "    ");
+  }
+  std::string_view end_of_points() const { return plan_.has_tail ? "whole" : "count"; }
+
+  // Over all points, with the stride of the launch.
+  std::string walk() {
+    const int width = plan_.width;
+    const std::string times = width > 1 ? cat(" * ", width) : "";
+    std::string text = cat("  const idx stride = ", group_count(), " * ", plan_.group_size, ";\n",
+                           "  for (idx point = first", times, "; point < ", end_of_points(),
+                           "; point += stride", times, ") {\n", points(width), "  }\n");
+    if (!plan_.has_tail) return text;
+    // A few points: unrolled, they would take more registers than all others.
+    if (options_.parts > 0) text += "  #pragma unroll 1\n";
+    return text + cat("  for (idx point = whole + first; point < count; point += stride) {\n",
+                      points(1), "  }\n");
+  }
+
+  // So many accesses of each lane.
+  std::string turns() {
+    const int width = plan_.width;
+    std::string text;
+    if (plan_.turns == 1) {
+      text = cat("  const idx point = first", width > 1 ? cat(" * ", width) : "", ";\n",
+                 "  if (point < ", end_of_points(), ") {\n", points(width), "  }\n");
+    } else {
+      text = body_.turns(plan_.phases[0], cat("(first + t * ", plan_.group_size, ") * ", width),
+                         end_of_points());
+    }
+    if (!plan_.has_tail) return text;
+    return text + cat("  if (first < count - whole) {\n    const idx point = whole + first;\n",
+                      points(1), "  }\n");
   }
 
   bool is_single_row() const { return ir_.inner == 0; }
@@ -318,7 +339,7 @@ RenderedKernel render(const KernelIR& original, const Dialect& dialect,
   if (dialect.is_sized_by_launch) kernel.local_bytes = plan.row_bytes;
   std::string text;
   if (ir.is_map()) {
-    kernel.per_group = int64_t{plan.group_size} * plan.width;
+    kernel.per_group = int64_t{plan.group_size} * plan.width * std::max(plan.turns, 1);
     text = Renderer(ir, dialect, options, plan).map(kernel.entry);
   } else {
     kernel.per_group = plan.rows_per_group();
