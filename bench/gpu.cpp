@@ -5,14 +5,18 @@
 //   bench_gpu [--device cuda:0] [--small] [PATTERN]    lines whose names contain PATTERN
 //
 // Prints one JSON object per line: name, microseconds, bytes, flops. --small divides the large
-// sizes by 64, to see on any device that every line works.
+// sizes by 64, to see on any device that every line works. BENCH_MAP_TURNS,
+// BENCH_GROUPS_PER_UNIT and BENCH_SPLIT_POINTS try other plans of generated kernels
+// (backend/gpu/generated_kernel.h).
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "tessera/backend/gpu/generated_kernel.h"
 #include "tessera/graph/build.h"
 #include "tessera/io/json.h"
 #include "tessera/runtime/registry.h"
@@ -351,12 +355,31 @@ void products(const Table& table) {
     const Tensor sum = matmul(x, transpose(w)) + bias;
     return std::vector{gelu_tanh(sum), sum};
   });
+  table.line("linear_bias_relu_bf16", 0, 2.0 * double(tokens) * 3072 * 768,
+             [&] { return std::vector{relu(matmul(x, transpose(w)) + bias)}; });
+  const Tensor g = made({tokens, 3072}, DType::bf16);
+  table.line("linear_gradients_bf16", 0, 2.0 * double(tokens) * 3072 * 768, [&] {
+    return std::vector{matmul(transpose(x), g), sum(g, 0)};
+  });
 }
 
 }  // namespace
 
+// Other plans of generated kernels, to be measured beside the library's.
+void choose_tuning() {
+  const auto number = [](const char* name, int64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : std::atoll(text);
+  };
+  gpu::Tuning& tuning = gpu::tuning();
+  tuning.map_turns = int(number("BENCH_MAP_TURNS", tuning.map_turns));
+  tuning.groups_per_unit = number("BENCH_GROUPS_PER_UNIT", tuning.groups_per_unit);
+  tuning.split_points = number("BENCH_SPLIT_POINTS", tuning.split_points);
+}
+
 int main(int count, char** words) {
   init();
+  choose_tuning();
   Options options;
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(words[i], "--device") == 0 && i + 1 < count) {

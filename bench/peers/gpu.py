@@ -259,6 +259,11 @@ def products():
         return F.gelu(total, approximate="tanh"), total
 
     line("linear_bias_gelu_saved_bf16", saved, torch.compile(saved))
+    rectified = lambda: F.relu(F.linear(x, w, bias))
+    line("linear_bias_relu_bf16", rectified, torch.compile(rectified))
+    g = made(tokens, 3072, dtype=torch.bfloat16)
+    gradients = lambda: (x.T @ g, g.sum(0))
+    line("linear_gradients_bf16", gradients, torch.compile(gradients))
 
 
 if __name__ == "__main__":

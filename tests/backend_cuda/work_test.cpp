@@ -21,6 +21,9 @@ class CudaWork : public OnCuda<> {};
 
 TEST_F(CudaWork, TrainsAnMlpLikeTheCpu) { check_training(train_mlp, kCuda); }
 TEST_F(CudaWork, TrainsAGptLikeTheCpu) { check_training(train_gpt, kCuda); }
+TEST_F(CudaWork, ReluTakesItsProductAlong) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) check_relu(dtype);
+}
 TEST_F(CudaWork, ReplaysManySmallKernels) { check_replay(kCuda, 200); }
 
 // These take much of the card: tests/CMakeLists.txt has them run alone.

@@ -45,6 +45,11 @@ void add_text(const KernelIR& ir, size_t number, const std::string& architecture
   options.alignment = fast ? 16 : 1;
   options.narrow_index = fast;
   options.split = fast && can_split(ir);
+  if (fast) {
+    options.turns = 1 + int(number % 2);
+    options.max_row_group = 1024;
+    options.local_bytes = 216 << 10;
+  }
   // Some with a table of parts: an optimiser's for the tensors of a model.
   if (fast && number / 2 % 4 == 1 && ir.operands.size() <= 12) options.parts = 160;
   const RenderedKernel kernel = render(ir, cuda_dialect(), options);

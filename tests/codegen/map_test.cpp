@@ -58,6 +58,32 @@ TEST_P(RenderedMap, TakesAnyNumberOfElements) {
   }
 }
 
+// Lanes that take so many accesses each and are done: also where the last of them have none, and
+// into the memory of an input.
+TEST_P(RenderedMap, TakesATurnOrTwo) {
+  constexpr int64_t kMany = 1 << 20;  // groups: as many as the text asks for
+  for (const int turns : {1, 2, 4}) {
+    RenderOptions options = GetParam();
+    options.turns = turns;
+    const HostKernel kernel(golden_kernels()[8], options), strided(golden_kernels()[1], options);
+    for (const int64_t n : {0, 1, 7, 8, 9, 129, 1003}) {
+      std::vector<bf16> x, g(size_t(n) + 1, bf16(2.0f));
+      for (int64_t i = 0; i < n; ++i) x.push_back(bf16(float(i % 40) * 0.125f - 2.5f));
+      EXPECT_EQ(kernel.run({x.data(), g.data(), g.data()}, n, kMany), 0);
+      for (size_t i = 0; i < size_t(n); ++i) {
+        const double v = double(float(x[i]));
+        const double gelu = v / 2 * (1 + std::tanh(0.7978845608 * (v + 0.044715 * v * v * v)));
+        EXPECT_NEAR(float(g[i]), 2 * gelu, 0.01 * std::fabs(gelu) + 1e-4) << turns << " " << i;
+      }
+      EXPECT_EQ(float(g.back()), 2) << "written past the end";
+    }
+    const bool is_wide = kernel.rendered().source.find("u16x8") != std::string::npos;
+    EXPECT_EQ(kernel.rendered().per_group,
+              kernel.rendered().group_size * (is_wide ? 8 * turns : 1));
+    EXPECT_EQ(strided.rendered().per_group, strided.rendered().group_size);
+  }
+}
+
 TEST_P(RenderedMap, WalksNegativeStridesAndWrapsIntegers) {
   const HostKernel kernel(golden_kernels()[1], GetParam());
   std::vector<int32_t> x(30), y(30);

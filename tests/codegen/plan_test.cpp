@@ -111,6 +111,10 @@ TEST(Plan, SplitsWhatFoldsOnce) {
   EXPECT_EQ(split_count(whole, 1000, 512), 1);  // too little to do
   EXPECT_EQ(split_count(whole, 1 << 16, 512), 16);
   EXPECT_EQ(split_count(whole, 1 << 30, 512), 512);
+  EXPECT_EQ(split_count(whole, 1 << 18, 512, 1 << 14), 64);  // few groups: as before
+  EXPECT_EQ(split_count(whole, 1 << 20, 512, 1 << 14), 128);
+  EXPECT_EQ(split_count(whole, 1 << 22, 512, 1 << 14), 256);
+  EXPECT_EQ(split_count(whole, 1 << 30, 512, 1 << 14), 512);
   EXPECT_EQ(split_count(golden_kernels()[5], 64, 512), 2);
   EXPECT_EQ(split_count(softmax_kernel(DType::f32, 4, 100000), 4, 512), 1);
 }

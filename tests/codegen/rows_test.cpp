@@ -109,6 +109,40 @@ TEST_F(RenderedOnce, HalvesInLocalMemoryStayAsTheyWere) {
   }
 }
 
+// y = x / Σ|x| · w over rows that start anywhere, of which w does not: each group asks for its next
+// row, and neighbours read neighbouring weights.
+TEST_F(RenderedOnce, LongRowsBesideOthersThatStartElsewhere) {
+  constexpr int64_t kRows = 7, kCols = 811;
+  IrBuilder b("scaled", {kRows, kCols}, 1);
+  const int x = b.in(DType::bf16), w = b.in(DType::f32), y = b.out(DType::f32);
+  const int v = b.load(x, {kCols, 1});
+  const int total = b.reduce(ReduceOp::sum, b.scalar(ScalarOp::abs, {v}));
+  const int share = b.scalar(ScalarOp::div, {v, total});
+  b.store(y, {kCols, 1}, b.scalar(ScalarOp::mul, {share, b.load(w, {0, 1})}));
+  const RenderOptions options = {.max_group_size = 16, .local_bytes = 1 << 16, .alignment = 16};
+  const HostKernel kernel(b.build(), options);
+  EXPECT_TRUE(kernel.rendered().reads_ahead);
+  EXPECT_NE(kernel.rendered().source.find("t_prefetch(in0 + (row + stride) * 811"),
+            std::string::npos);
+  EXPECT_NE(kernel.rendered().source.find("spaced_"), std::string::npos);
+  std::vector<bf16> in;
+  std::vector<float> weights, out(size_t(kRows * kCols) + 1, -7);
+  for (int64_t i = 0; i < kRows * kCols; ++i) in.push_back(bf16(float(i * 37 % 101) - 50));
+  for (int64_t i = 0; i < kCols; ++i) weights.push_back(float(i % 13) + 1);
+  EXPECT_EQ(kernel(kRows, in, weights, out), 0);
+  for (int64_t row = 0; row < kRows; ++row) {
+    double sum = 0;
+    for (int64_t col = 0; col < kCols; ++col)
+      sum += std::fabs(float(in[size_t(row * kCols + col)]));
+    for (int64_t col = 0; col < kCols; ++col) {
+      const auto i = size_t(row * kCols + col);
+      const double expected = double(float(in[i])) / sum * double(weights[size_t(col)]);
+      EXPECT_NEAR(out[i], expected, 1e-6 * std::fabs(expected)) << row << " " << col;
+    }
+  }
+  EXPECT_EQ(out.back(), -7) << "written past the end";
+}
+
 TEST_F(RenderedOnce, SplitRowsAreFoldedTwice) {
   RenderOptions options = kFast;
   options.split = true;

@@ -164,5 +164,19 @@ TEST(Fuse, SharingNeedsTheSameAccess) {
   EXPECT_FALSE(may_share(update, 1, 3));
 }
 
+// Many scalars added up: one kernel where a kernel may have so many operands.
+TEST(Fuse, OnePointTakesManyOperandsWhereTheTargetHasParameters) {
+  std::vector<Value> scalars = {leaf({})};
+  Value total = scalars[0];
+  for (int i = 1; i < 148; ++i) {
+    scalars.push_back(leaf({}));
+    total = total + scalars.back();
+  }
+  const Instances instances = instances_of(function(scalars, {apply(Op::sqrt, total)}));
+  EXPECT_EQ(fuse(instances, true, 504).kernels.size(), 1u);
+  EXPECT_GT(fuse(instances, true, 128).kernels.size(), 1u);
+  EXPECT_GT(fuse(instances, true).kernels.size(), 1u);
+}
+
 }  // namespace
 }  // namespace tessera

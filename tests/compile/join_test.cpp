@@ -35,7 +35,7 @@ TEST(Join, LossAndGradientAreOneNode) {
   const Value scaled = loss.of_rows * loss.scale;
   const GraphFunction f = loss.of({scaled, loss.gradient(scaled)});
   EXPECT_EQ(losses_in(f), 2);
-  const GraphFunction joined = join(f);
+  const GraphFunction joined = join(f, full_target());
   EXPECT_EQ(losses_in(joined), 1);
   EXPECT_EQ(joined.outputs[0].type(), scaled.type());
   EXPECT_EQ(joined.outputs[1], f.outputs[1]);
@@ -46,7 +46,7 @@ TEST(Join, AGradientThatNeedsTheLossStays) {
   const Loss loss;
   const Value squared = loss.of_rows * loss.of_rows;
   const GraphFunction f = loss.of({squared, loss.gradient(squared)});
-  EXPECT_EQ(losses_in(join(f)), 2);
+  EXPECT_EQ(losses_in(join(f, full_target())), 2);
 }
 
 TEST(Join, OtherTargetsStay) {
@@ -54,7 +54,7 @@ TEST(Join, OtherTargetsStay) {
   const Value others = leaf({4, 1}, DType::i64);
   const Value dx = cross_entropy(loss.x, others, loss.scale)[1];
   const GraphFunction f = function({loss.x, loss.targets, others, loss.scale}, {loss.of_rows, dx});
-  EXPECT_EQ(losses_in(join(f)), 2);
+  EXPECT_EQ(losses_in(join(f, full_target())), 2);
 }
 
 // Of two gradients, one has the loss as well.
@@ -64,7 +64,68 @@ TEST(Join, EndsWithSeveralGradients) {
   const GraphFunction f =
       loss.of({loss.of_rows, loss.gradient(loss.of_rows * 3.0), loss.gradient(other)});
   EXPECT_EQ(losses_in(f), 3);
-  EXPECT_EQ(losses_in(join(f)), 2);
+  EXPECT_EQ(losses_in(join(f, full_target())), 2);
+}
+
+// x (2, 8, 16) and g (2, 8, 24): the gradients of a weight and of its bias.
+struct Gradients {
+  Value x = leaf({2, 8, 16}), g = leaf({2, 8, 24});
+  Value weight = matmul(swap_last(reshape(x, {16, 16})), reshape(g, {16, 24}));
+  Value bias = reshape(reduce(Op::sum, g, {0, 1}), {24});
+
+  static GraphFunction joined(std::vector<Value> outputs) {
+    return join(function({}, std::move(outputs)), target_with({"matmul", "matmul_sums"}));
+  }
+};
+
+TEST(JoinSums, AProductTakesTheSumsOfItsSecondFactorAlong) {
+  const Gradients of;
+  const GraphFunction f = of.joined({of.weight, of.bias});
+  const Value made = f.outputs[0];
+  ASSERT_EQ(made.node->op, Op::matmul_sums);
+  EXPECT_EQ(made.node->inputs(), of.weight.node->inputs());
+  EXPECT_EQ(f.outputs[1].shape(), (Shape{24}));
+  EXPECT_FALSE(computes(f, Op::matmul));
+  EXPECT_FALSE(computes(f, Op::sum));
+  const GraphFunction without = join(function({}, {of.weight, of.bias}), target_with({"matmul"}));
+  EXPECT_EQ(without.outputs[0], of.weight);
+}
+
+TEST(JoinSums, LeavesOtherSumsAndProducts) {
+  const Gradients of;
+  const auto joins = [&](const std::vector<Value>& outputs) {
+    return computes(of.joined(outputs), Op::matmul_sums);
+  };
+  EXPECT_TRUE(joins({of.weight, of.bias}));
+  EXPECT_FALSE(joins({of.weight, reduce(Op::sum, of.g, {0})}));
+  EXPECT_FALSE(joins({of.weight, reduce(Op::sum, of.g, {0, 2})}));
+  EXPECT_FALSE(joins({of.weight, reduce(Op::sum, of.g, {0, 1, 2})}));
+  EXPECT_FALSE(joins({of.weight, reduce(Op::sum, of.g * of.g, {0, 1})}));
+  EXPECT_FALSE(joins({of.weight, reduce(Op::sum, reshape(of.g, {16, 4, 6}), {0, 1})}));
+  // Two products of one matrix: which of them should?
+  const Value other = matmul(leaf({4, 16}), reshape(of.g, {16, 24}));
+  EXPECT_FALSE(joins({of.weight, other, of.bias}));
+  const Value wide = leaf({16, 24}, DType::f64);
+  EXPECT_FALSE(joins({matmul(leaf({4, 16}, DType::f64), wide), reduce(Op::sum, wide, {0})}));
+}
+
+// The product's first factor is made of the sums.
+TEST(JoinSums, LeavesAProductThatNeedsTheSums) {
+  const Gradients of;
+  const Value scaled = matmul(reshape(of.x, {16, 16}) + reshape(reduce(Op::sum, of.bias, {0}), {1}),
+                              reshape(of.g, {16, 24}));
+  EXPECT_FALSE(computes(of.joined({scaled, of.bias}), Op::matmul_sums));
+}
+
+// Each of two pairs needs the other's sums.
+TEST(JoinSums, LeavesPairsThatNeedEachOther) {
+  const Value g = leaf({16, 24}), h = leaf({16, 24});
+  const Value of_g = reduce(Op::sum, g, {0}), of_h = reduce(Op::sum, h, {0});
+  const Value first =
+      matmul(broadcast_to(reshape(slice(of_h, {0, 0}, {1, 16}, {1, 1}), {16}), {4, 16}), g);
+  const Value second =
+      matmul(broadcast_to(reshape(slice(of_g, {0, 0}, {1, 16}, {1, 1}), {16}), {4, 16}), h);
+  EXPECT_FALSE(computes(Gradients::joined({first, second, of_g, of_h}), Op::matmul_sums));
 }
 
 }  // namespace

@@ -71,6 +71,37 @@ TEST(MatchLinear, TakesBiasAndActivationAlong) {
   EXPECT_FALSE(computes(match(function({s.x, s.w, s.bias}, {s.sum}), full_target()), Op::linear));
 }
 
+Value spelled_out_relu(const Value& x) {
+  return where(apply(Op::le, x, full(x.type(), 0)), full(x.type(), 0), x);
+}
+
+TEST(MatchLinear, KnowsFromTheReluWhatItsGradientNeeds) {
+  const Sum s;
+  const Value g = leaf(s.sum.shape()), zero = full(s.sum.type(), 0);
+  const Value slope = where(apply(Op::le, s.sum, zero), zero, g);
+  const GraphFunction f = s.matched({spelled_out_relu(s.sum), slope});
+  ASSERT_EQ(f.outputs[0].node->op, Op::reshape);
+  const Value y = f.outputs[0].node->inputs()[0];
+  EXPECT_EQ(y.node->op, Op::linear);
+  EXPECT_EQ(y.node->attrs.axis, 2);
+  EXPECT_EQ(y.out, 0);
+  EXPECT_EQ(f.outputs[1], where(apply(Op::le, f.outputs[0], zero), zero, g));
+}
+
+TEST(MatchLinear, LeavesASumOfWhichMoreIsAskedThanItsRelu) {
+  const Sum s;
+  const Value zero = full(s.sum.type(), 0), y = spelled_out_relu(s.sum);
+  EXPECT_TRUE(computes(s.matched({y}), Op::linear));
+  EXPECT_FALSE(computes(s.matched({y, s.sum}), Op::linear));
+  EXPECT_FALSE(computes(s.matched({y, s.sum * s.sum}), Op::linear));
+  // Above one instead of zero, another value there, and no relu at all.
+  const Value one = full(s.sum.type(), 1), mask = apply(Op::le, s.sum, zero);
+  EXPECT_FALSE(computes(s.matched({y, apply(Op::le, s.sum, one)}), Op::linear));
+  EXPECT_FALSE(computes(s.matched({where(mask, one, s.sum)}), Op::linear));
+  EXPECT_FALSE(computes(s.matched({where(apply(Op::le, one, zero), zero, s.sum)}), Op::linear));
+  EXPECT_FALSE(computes(s.matched({mask}), Op::linear));
+}
+
 TEST(MatchLinear, LeavesWhatElseNeedsTheProduct) {
   const Sum s;
   EXPECT_FALSE(computes(s.matched({apply(Op::gelu_tanh, s.sum), s.product}), Op::linear));

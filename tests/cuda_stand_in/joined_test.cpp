@@ -95,6 +95,28 @@ TEST_F(JoinedKernels, AStepOfAdamWIsAFewLaunches) {
   }
 }
 
+// The norm of as many gradients as GPT-2 has: their sums, what folds the parts of those, and all
+// that is done with 148 numbers.
+TEST_F(JoinedKernels, ANormOfManyGradientsIsThreeLaunches) {
+  std::vector<Var> vars;
+  std::vector<Tensor> grads;
+  double expected = 0;
+  for (int i = 0; i < 148; ++i) {
+    const Shape shape = i == 0 ? Shape{300, 64} : i % 3 == 0 ? Shape{8 + i, 24} : Shape{24 + i % 2};
+    vars.emplace_back(zeros(shape), cat("p", i));
+    grads.push_back(waves(shape, float(i)).eval());
+    for (const float g : grads.back().to_vector<float>()) expected += double(g) * double(g);
+  }
+  auto program = compile([&] {
+    for (size_t i = 0; i < vars.size(); ++i) vars[i].set_grad(grads[i]);
+    const Tensor norm = clip_grad_norm(vars, 1.0);
+    for (const Var& var : vars) var.set_grad({});
+    return norm;
+  });
+  EXPECT_NEAR(program().to_vector<float>()[0], std::sqrt(expected), 1e-4 * std::sqrt(expected));
+  EXPECT_EQ(program.program().report.kernels, 2) << to_string(program.program());
+}
+
 // What a launch is named after, and what it moves.
 TEST_F(JoinedKernels, ProfilesNameThem) {
   std::vector<Tensor> inputs;

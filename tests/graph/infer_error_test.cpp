@@ -382,6 +382,11 @@ const Case kKernels[] = {
        make_node(Op::matmul_add, {f32({2, 3}), f32({3, 4}), f32({4})});
      },
      "matmul_add: expected matrices and f32(2, 4), got f32(2, 3), f32(3, 4) and f32(4,)"},
+    {"matmul_sums_rank",
+     [] {
+       make_node(Op::matmul_sums, {f32({1, 2, 3}), f32({1, 3, 4})});
+     },
+     "matmul_sums: expected matrices, got f32(1, 2, 3) and f32(1, 3, 4)"},
     {"linear_slope_rank",
      [] {
        make_node(Op::linear_slope, {f32({1, 2, 3}), f32({1, 3, 4}), f32({2, 4})});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tessera/models/gpt.h"
 #include "tessera/optim/optim.h"
@@ -149,6 +150,47 @@ void check_replay(Device device, int kernels) {
   const CounterValues before = counters().snapshot();
   for (int i = 0; i < kSteadySteps; ++i) program(x);
   EXPECT_EQ((counters().snapshot() - before).launches, kSteadySteps);
+}
+
+void check_relu(DType dtype) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr int64_t kDepth = 8, kColumns = 24, kTinyFrom = 12;
+  const float tiny = dtype == DType::f16 ? 1e-5f : 1e-30f;  // its square is 0
+  const std::vector<float> sums = {kNan, -1, 0, 2, kInf, -kInf, -tiny, 3};
+  std::vector<float> rows, weights;
+  for (const float sum : sums) {
+    rows.push_back(sum);
+    rows.insert(rows.end(), kDepth - 1, 0);
+  }
+  // A tiny number times another is -0 where their product is below zero.
+  for (int64_t i = 0; i < kDepth * kColumns; ++i) {
+    weights.push_back(i % kColumns < kTinyFrom ? 1 : tiny);
+  }
+  const Tensor x = cast(tensor(rows, {int64_t(sums.size()), kDepth}), dtype).eval();
+  const Tensor w = cast(tensor(weights, {kDepth, kColumns}), dtype).eval();
+  const Tensor bias = cast(full({kColumns}, -0.0f), dtype).eval();
+  const auto program = compile([&](const Tensor& b) {
+    const Tensor y = relu(matmul(x, w) + b);
+    return std::vector{y, grad(sum(y), std::vector{b})[0]};
+  });
+  const std::vector<Tensor> results = program(bias);
+  int64_t linears = 0;
+  for (const Instruction& one : program.program().instructions) linears += one.label == "linear";
+  EXPECT_EQ(linears, 1);
+  const std::vector<float> y = cast(results[0], DType::f32).to_vector<float>();
+  for (size_t i = 0; i < y.size(); ++i) {
+    const float sum = sums[i / kColumns];
+    const bool is_tiny = int64_t(i % kColumns) >= kTinyFrom;
+    if (std::isnan(sum)) {
+      EXPECT_TRUE(std::isnan(y[i])) << i;
+    } else {
+      const float expected = sum <= 0 ? 0 : is_tiny ? sum * tiny : sum;
+      EXPECT_TRUE(y[i] == expected || std::abs(y[i] / expected - 1) < 0.01f) << i << ": " << y[i];
+    }
+  }
+  EXPECT_EQ(cast(results[1], DType::f32).to_vector<float>(),
+            std::vector<float>(kColumns, 4));  // of NaN, 2, inf and 3
 }
 
 TrainingRun train_mlp(Device device) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/device.h"
+#include "tessera/base/dtype.h"
 #include "tessera/runtime/counters.h"
 
 namespace tessera::test {
@@ -22,6 +23,10 @@ void check_memory(Device device, int64_t bytes);
 
 // A program of that many kernels gives what the CPU gives, and is one launch from its third run on.
 void check_replay(Device device, int kernels);
+
+// relu of a product and a bias is one kernel; NaN stays NaN, and its gradient is as where the sum
+// was at most zero, of either sign.
+void check_relu(DType dtype);
 
 struct TrainingRun {
   std::vector<float> losses;  // of 20 steps

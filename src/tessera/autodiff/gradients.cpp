@@ -364,6 +364,7 @@ const GradientRow kRows[] = {
     {Op::linear, nullptr},  // made by the compiler, of what has a gradient
     {Op::linear_slope, nullptr},
     {Op::matmul_add, nullptr},
+    {Op::matmul_sums, nullptr},
     {Op::cross_entropy, cross_entropy_grad},
     {Op::attention, attention_grad},
     {Op::attention_backward, nullptr},

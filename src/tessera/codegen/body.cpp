@@ -36,13 +36,24 @@ std::string BodyWriter::points(const Phase& phase, std::string_view variable, in
     const std::string body = one_point(phase, width, guard, indent);
     return addressing_.take_coordinates(variable, indent) + body;
   }
-  std::string loads, stores, declared;
   addressing_.set_neighbours(false);
+  return wide_points(phase, variable, width, guard, wide_loads(phase, width, indent), indent);
+}
+
+std::string BodyWriter::wide_loads(const Phase& phase, int width, const std::string& indent) {
+  std::string loads;
   for (const int i : phase.elems) {
     if (!is_wide(i, width)) continue;
     loads += cat(indent, "const ", wide_type(i, width), " wide_", i, " = ", wide_access(i, width),
                  ";\n");
   }
+  return loads;
+}
+
+std::string BodyWriter::wide_points(const Phase& phase, std::string_view variable, int width,
+                                    const std::string& guard, std::string loads,
+                                    const std::string& indent) {
+  std::string stores, declared;
   for (const int i : phase.stores) {
     if (!is_wide(i, width)) continue;
     declared += cat(indent, wide_type(i, width), " wide_", i, ";\n");
@@ -64,8 +75,29 @@ std::string BodyWriter::points(const Phase& phase, std::string_view variable, in
              indent, "for (i32 v = 0; v < ", width, "; ++v) {\n", body, indent, "}\n", stores);
 }
 
-std::string BodyWriter::one_point(const Phase& phase, int width, const std::string& guard,
-                                  const std::string& indent) {
+std::string BodyWriter::turns(const Phase& phase, const std::string& point, std::string_view end) {
+  const int width = plan_.width;
+  const std::string indent = "      ";
+  addressing_.set_neighbours(false);
+  std::string declared, ahead, taken;
+  for (const int i : phase.elems) {
+    if (!is_wide(i, width)) continue;
+    declared += cat("  ", wide_type(i, width), " ahead_", i, "[", plan_.turns, "];\n");
+    ahead += cat(indent, "ahead_", i, "[t] = ", wide_access(i, width), ";\n");
+    taken += cat(indent, "const ", wide_type(i, width), " wide_", i, " = ahead_", i, "[t];\n");
+  }
+  const auto each = [&](const std::string& body) {
+    return cat(unroll("  "), "  for (i32 t = 0; t < ", plan_.turns, "; ++t) {\n",
+               "    const idx point = ", point, ";\n    if (point < ", end, ") {\n", body,
+               "    }\n  }\n");
+  };
+  const std::string coordinates = addressing_.take_coordinates("point", indent);
+  const std::string reads = ahead.empty() ? "" : declared + each(coordinates + ahead);
+  return reads + each(wide_points(phase, "point", width, "", taken, indent));
+}
+
+// What a point's stores and folds need, and the folds.
+std::string BodyWriter::values(const Phase& phase, int width, const std::string& indent) {
   std::string text;
   for (const int i : phase.recalled) {
     text += cat(indent, "const ", register_type(inst(i).dtype), " ", reg(i), " = ",
@@ -82,6 +114,12 @@ std::string BodyWriter::one_point(const Phase& phase, int width, const std::stri
   }
   for (const int i : phase.kept) text += keep(i, width, indent);
   for (const int i : phase.reduces) text += folds_.step(i, width > 1 ? "col + v" : "col", indent);
+  return text;
+}
+
+std::string BodyWriter::one_point(const Phase& phase, int width, const std::string& guard,
+                                  const std::string& indent) {
+  std::string text = values(phase, width, indent);
   std::string stores;
   const std::string inside = guard.empty() ? indent : indent + "  ";
   for (const int i : phase.stores) {
@@ -94,6 +132,59 @@ std::string BodyWriter::one_point(const Phase& phase, int width, const std::stri
   }
   if (stores.empty() || guard.empty()) return text + stores;
   return cat(text, indent, "if (", guard, ") {\n", stores, indent, "}\n");
+}
+
+// How far apart neighbouring columns of a row lie, where one dimension alone moves.
+int64_t BodyWriter::column_stride(const IrInst& it) const {
+  int dim = ir_.extents.rank() - 1;
+  while (dim > ir_.inner && ir_.extents[dim] == 1) --dim;
+  return it.strides[dim];
+}
+
+bool BodyWriter::reads_apart(const Phase& phase) const {
+  return std::any_of(phase.elems.begin(), phase.elems.end(), [this](int i) {
+    return inst(i).kind == IrKind::load && column_stride(inst(i)) != 0 && !plan_.wide[size_t(i)];
+  });
+}
+
+std::string BodyWriter::spaced_points(const Phase& phase, int count, int64_t step,
+                                      const std::string& indent) {
+  addressing_.set_neighbours(false);
+  const std::string inside = indent + "  ";
+  const auto each = [&](const std::string& body) {
+    if (body.empty()) return body;
+    return cat(unroll(indent), indent, "for (i32 v = 0; v < ", count, "; ++v) {\n", inside,
+               "const idx col = first_col + v * ", step, ";\n",
+               addressing_.take_coordinates("col", inside), body, indent, "}\n");
+  };
+  std::string declared = cat(indent, "const idx first_col = col;\n"), stores;
+  std::string body = values(phase, 1, inside);
+  for (const int i : phase.stores) {
+    const DType dtype = stored_type(i);
+    declared += cat(indent, storage_type(dtype), " spaced_", i, "[", count, "];\n");
+    body += cat(inside, "spaced_", i, "[v] = ", to_storage(dtype, reg(inst(i).args[0])), ";\n");
+  }
+  body = each(body);
+  for (const int i : phase.stores) {
+    stores += cat(inside, element(inst(i)), " = spaced_", i, "[v];\n");
+  }
+  return declared + body + each(stores);
+}
+
+std::string BodyWriter::read_ahead(const Phase& phase, const std::string& indent) const {
+  std::string text;
+  for (const int i : phase.kept) {
+    const IrInst& it = inst(i);
+    const int step = kPrefetched / size_of(stored_type(i));
+    if (column_stride(it) != 1) continue;
+    const std::string place =
+        cat(operand_name(it.operand), it.offset == 0 ? "" : cat(" + ", it.offset),
+            " + (row + stride) * ", it.strides[0], " + col");
+    text += cat(indent, "  for (idx col = lane * ", step,
+                "; col < cols; col += ", int64_t{plan_.group_size} * step, ") {\n", indent, "    ",
+                replace_all(dialect_.prefetch, "$address", place), "\n", indent, "  }\n");
+  }
+  return text.empty() ? "" : cat(indent, "if (row + stride < rows) {\n", text, indent, "}\n");
 }
 
 // In local memory a value lies as it is stored; wide ones come and go as a whole, see points().
@@ -167,7 +258,7 @@ std::string BodyWriter::divisors(const Phase& phase, const std::string& indent) 
   std::string text;
   for (const int i : phase.elems) {
     const int divisor = row_divisor(i);
-    if (divisor < 0 || !exact_[size_t(i)]) continue;
+    if (divisor < 0) continue;
     if (std::find(divisors_.begin(), divisors_.end(), divisor) != divisors_.end()) continue;
     divisors_.push_back(divisor);
     text += cat(indent, "const f32 divisor_", divisor, " = t_divisor(", reg(divisor), ");\n");
@@ -177,10 +268,11 @@ std::string BodyWriter::divisors(const Phase& phase, const std::string& indent) 
 
 std::string BodyWriter::quotient(int i) const {
   const std::string a = reg(inst(i).args[0]), b = reg(inst(i).args[1]);
-  if (!exact_[size_t(i)]) return cat("t_near_quotient(", a, ", ", b, ")");
+  const bool is_exact = exact_[size_t(i)];
   if (const int row = row_divisor(i); row >= 0) {
-    return cat("t_quotient(", a, ", ", b, ", divisor_", row, ")");
+    return cat(is_exact ? "t_quotient(" : "t_near_share(", a, ", ", b, ", divisor_", row, ")");
   }
+  if (!is_exact) return cat("t_near_quotient(", a, ", ", b, ")");
   return cat(a, " / ", b);
 }
 

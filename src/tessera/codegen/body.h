@@ -38,6 +38,19 @@ class BodyWriter {
   std::string points(const Phase& phase, std::string_view variable, int width,
                      const std::string& guard, const std::string& indent);
 
+  // A map's plan.turns accesses of a lane, each at `point` of turn t and before `end`: all is read
+  // before the first store.
+  std::string turns(const Phase& phase, const std::string& point, std::string_view end);
+
+  // The same at `count` indices col, col + step, …: all is read before the first store.
+  std::string spaced_points(const Phase& phase, int count, int64_t step, const std::string& indent);
+
+  // Whether the loop reads rows that do not start as the wide ones do.
+  bool reads_apart(const Phase& phase) const;
+
+  // Brings what the phase keeps of the group's next row nearer.
+  std::string read_ahead(const Phase& phase, const std::string& indent) const;
+
   // The arrays of what lanes keep from loop to loop: in registers, a row's; in local memory, one a
   // kernel.
   std::string kept_arrays(const std::string& indent) const;
@@ -62,10 +75,15 @@ class BodyWriter {
   std::string element(const IrInst& it);
   std::string store(const IrInst& it, const std::string& indent);
 
+  std::string wide_points(const Phase& phase, std::string_view variable, int width,
+                          const std::string& guard, std::string loads, const std::string& indent);
+  std::string wide_loads(const Phase& phase, int width, const std::string& indent);
   std::string wide_type(int i, int width) const;
   std::string wide_access(int i, int width);
   std::string one_point(const Phase& phase, int width, const std::string& guard,
                         const std::string& indent);
+  int64_t column_stride(const IrInst& it) const;
+  std::string values(const Phase& phase, int width, const std::string& indent);
   std::string kept_place(int i, int width) const;
   std::string kept_value(int i, int width) const;
   std::string keep(int i, int width, const std::string& indent) const;

@@ -45,6 +45,16 @@ constexpr NativeHelper kCudaNatives[] = {
      "  } else {\n"
      "    asm volatile(\"div.full.f32 %0, %1, %2;\" : \"=f\"(c) : \"f\"(a), \"f\"(b));\n"
      "  }\n  return c;\n}\n"},
+    // Within 2 ulps.
+    {"t_near_share(", "defined(__CUDA_ARCH__)",
+     "$fn f32 t_near_share(f32 a, f32 b, f32 divisor) {\n"
+     "  f32 c = a * divisor;\n"
+     "  if (!(fabsf(c) < 1e38f)) {\n"
+     "    asm volatile(\"div.full.f32 %0, %1, %2;\" : \"=f\"(c) : \"f\"(a), \"f\"(b));\n"
+     "  }\n  return c;\n}\n"},
+    {"t_prefetch(", "defined(__CUDA_ARCH__)",
+     "$fn void t_prefetch(const void* at) {\n"
+     "  asm volatile(\"prefetch.global.L2 [%0];\" : : \"l\"(at));\n}\n"},
     // Within 1 ulp.
     {"t_inverse_f32(", "defined(__CUDA_ARCH__)",
      "$fn f32 t_inverse_f32(f32 a) {\n"
@@ -94,6 +104,7 @@ const Dialect& cuda_dialect() {
       .warp = 32,
       .shuffle_down = "__shfl_down_sync($mask, $value, $step, $width)",
       .shuffle_first = "__shfl_sync($mask, $value, 0, $width)",
+      .prefetch = "t_prefetch($address);",
       .words =
           "#define KERNEL extern \"C\" __global__ void\n"
           "#define KERNEL_OF(...) extern \"C\" __global__ void __launch_bounds__(__VA_ARGS__)\n"

@@ -15,6 +15,8 @@ struct NativeHelper {
   std::string_view condition, text;
 };
 
+inline constexpr int kPrefetched = 128;
+
 struct Dialect {
   std::string_view name;
   std::string_view header;      // the typedefs; starts every source
@@ -44,6 +46,8 @@ struct Dialect {
   // names the lanes that take part.
   int warp = 0;
   std::string_view shuffle_down = "", shuffle_first = "";
+  // Statement: brings the kPrefetched bytes around $address nearer. Empty: the language has none.
+  std::string_view prefetch = "";
   // Macros that kernels written by hand for every dialect use: KERNEL and KERNEL_OF(group size)
   // begin an entry, DEVICE a function; GLOBAL and SHARED_PTR qualify pointers, SHARED arrays of a
   // group; BARRIER; GROUP, LANE, POINT: the group, the lane in it, the lane in the launch.

@@ -126,15 +126,17 @@ std::string FoldWriter::join_all(const std::vector<int>& reduces, const std::str
 std::string FoldWriter::end(const std::vector<int>& reduces, const std::string& indent) const {
   if (reduces.empty() || plan_.parts == 1) return "";
   if (!shuffles()) return through_memory(reduces, plan_.parts, indent);
-  std::string text = shuffle(reduces, indent);
-  if (plan_.parts > dialect_.warp) {
+  const bool is_all = plan_.parts <= dialect_.warp;
+  std::string text = shuffle(reduces, std::min(plan_.parts, dialect_.warp), is_all, indent);
+  if (!is_all) {
     text += through_memory(reduces, plan_.parts / dialect_.warp, indent);
   }
   return text;
 }
 
-std::string FoldWriter::shuffle(const std::vector<int>& reduces, const std::string& indent) const {
-  const int width = std::min(plan_.parts, dialect_.warp);
+// Among `width` lanes; the first of them has the result then, or all have it.
+std::string FoldWriter::shuffle(const std::vector<int>& reduces, int width, bool for_all,
+                                const std::string& indent) const {
   const bool is_whole = plan_.group_size >= dialect_.warp;
   const std::string mask = is_whole ? "0xffffffffu" : cat((1u << plan_.group_size) - 1, "u");
   const auto expression = [&](std::string_view shape, const std::string& value) {
@@ -148,7 +150,7 @@ std::string FoldWriter::shuffle(const std::vector<int>& reduces, const std::stri
     return expression(dialect_.shuffle_down, all[k].variable);
   });
   text += cat(indent, "}\n");
-  if (plan_.parts > dialect_.warp) return text;
+  if (!for_all) return text;
   for (const Carried& one : carried(reduces)) {
     text +=
         cat(indent, one.variable, " = ", expression(dialect_.shuffle_first, one.variable), ";\n");
@@ -195,8 +197,13 @@ std::string FoldWriter::through_memory(const std::vector<int>& reduces, int entr
             "  }\n", write("lane", indent + "  "), indent, "}\n", indent, dialect_.barrier, "\n");
     entries = kEntries;
   }
+  const bool shuffles_again = shuffles() && entries > kEntries;
+  const std::string first = shuffles_again ? cat("lane % ", entries) : slot("0");
   for (size_t k = 0; k < all.size(); ++k) {
-    text += cat(indent, all[k].variable, " = ", array(all, k), "[", slot("0"), "];\n");
+    text += cat(indent, all[k].variable, " = ", array(all, k), "[", first, "];\n");
+  }
+  if (shuffles_again) {
+    return text + shuffle(reduces, entries, true, indent) + cat(indent, dialect_.barrier, "\n");
   }
   text += cat(unroll(indent), indent, "for (i32 k = 1; k < ", entries, "; ++k) {\n",
               join_from(indent + "  "), indent, "}\n");

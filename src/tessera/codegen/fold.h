@@ -46,7 +46,8 @@ class FoldWriter {
   template <class Source>  // (all carried values, which one) -> expression of the other's
   std::string join_all(const std::vector<int>& reduces, const std::string& indent,
                        Source source) const;
-  std::string shuffle(const std::vector<int>& reduces, const std::string& indent) const;
+  std::string shuffle(const std::vector<int>& reduces, int width, bool for_all,
+                      const std::string& indent) const;
   std::string through_memory(const std::vector<int>& reduces, int entries,
                              const std::string& indent) const;
   std::string array(const std::vector<Carried>& all, size_t k) const;

@@ -71,13 +71,13 @@ bool can_split(const KernelIR& ir) {
   return phases.size() == 2 && !phases[0].reduces.empty();
 }
 
-int64_t split_count(const KernelIR& ir, int64_t extent0, int64_t groups_wanted) {
-  constexpr int64_t kPointsPerGroup = 4096;  // below that a second launch costs more than it saves
+int64_t split_count(const KernelIR& ir, int64_t extent0, int64_t groups_wanted, int64_t points) {
   if (!can_split(ir)) return 1;
   const Plan plan = make_plan(ir, {.split = true});
   const int64_t groups = divide_up(row_count(ir, extent0), plan.rows_per_group());
   const int64_t cols = count(ir, ir.inner, ir.extents.rank(), extent0);
-  const int64_t most = times(cols, plan.rows_per_group()) / kPointsPerGroup;
+  const int64_t all = times(cols, plan.rows_per_group());
+  const int64_t most = std::max(all / points, std::min(all / kSplitPoints, groups_wanted / 4));
   return std::clamp<int64_t>(groups_wanted / std::max<int64_t>(groups, 1), 1,
                              std::max<int64_t>(most, 1));
 }

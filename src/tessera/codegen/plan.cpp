@@ -29,6 +29,7 @@ class Planner {
     plan_.wide.assign(ir_.insts.size(), false);
     if (ir_.is_map()) {
       choose_width();
+      choose_turns();
       return plan_;
     }
     plan_.spread = lies_in_columns() ? Spread::columns : Spread::rows;
@@ -113,6 +114,13 @@ class Planner {
     if (std::find(plan_.wide.begin(), plan_.wide.end(), true) == plan_.wide.end()) return;
     plan_.width = width;
     plan_.has_tail = is_run_time;
+  }
+
+  // What a lane has under way must fit its registers.
+  void choose_turns() {
+    if (options_.parts > 0) return;
+    plan_.turns = plan_.width > 1 ? options_.turns : std::min(options_.turns, 1);
+    while (plan_.turns > 1 && plan_.turns * wide_bytes_chosen() > kWideBytes) plan_.turns /= 2;
   }
 
   // Short rows: one warp or less each, so that folds need no barrier. Long ones: a group each.
@@ -210,6 +218,7 @@ class Planner {
     if (bytes == 0 || bytes > options_.local_bytes) return;
     plan_.phases = std::move(phases);
     plan_.row_bytes = bytes;
+    plan_.reads_ahead = ir_.inner == 1 && options_.parts == 0;
   }
 
   void choose_column_parts() {

@@ -19,6 +19,7 @@ struct Plan {
   Spread spread = Spread::points;
   int group_size = 0;
   int width = 1;          // elements of one access, a power of two
+  int turns = 0;          // of a map, accesses of a lane; 0: it walks on
   bool has_tail = false;  // the walked extent is a run-time one: points may be left over
   int parts = 1;          // lanes that share a row, a power of two
   int chunks = 0;         // of `width` points that a lane keeps in registers; 0: none
@@ -28,7 +29,8 @@ struct Plan {
   // Rows that start anywhere: an access that every wide one starts alike with; -1: all are aligned.
   // The first access of a row reaches over its beginning then, and the last over its end.
   int shifted = -1;
-  std::vector<bool> wide;  // per instruction: it is one access of `width` elements
+  bool reads_ahead = false;  // of rows in local memory, the next one is brought nearer meanwhile
+  std::vector<bool> wide;    // per instruction: it is one access of `width` elements
   std::vector<Phase> phases;
 
   int rows_per_group() const { return group_size / parts; }

@@ -235,6 +235,9 @@ std::vector<Part> parts_of(const Dialect& dialect) {
       {"t_divisor(", "$fn f32 t_divisor(f32 b) {\n  return b;\n}\n"},
       {"t_quotient(",
        "$fn f32 t_quotient(f32 a, f32 b, f32 divisor) {\n  return a / divisor;\n}\n"},
+      {"t_near_share(",
+       "$fn f32 t_near_share(f32 a, f32 b, f32 divisor) {\n  return a / divisor;\n}\n"},
+      {"t_prefetch(", "$fn void t_prefetch(const void*) {}\n"},
   };
   add_vectors(parts, dialect);
   add_typed_parts(parts);

@@ -60,20 +60,10 @@ class Renderer {
     const int width = plan_.width;
     std::string text = signature(comment(ir_), entry);
     text += cat("  const idx count = ", body_.addressing().count("point"), ";\n");
-    text += cat("  const idx first = ", group_index(), " * ", plan_.group_size, " + ",
-                dialect_.lane, ";\n");
-    text += cat("  const idx stride = ", group_count(), " * ", plan_.group_size, ";\n");
+    text += cat("  const idx first = ", group_index(), " * ",
+                plan_.group_size * std::max(plan_.turns, 1), " + ", dialect_.lane, ";\n");
     if (plan_.has_tail) text += cat("  const idx whole = count - count % ", width, ";\n");
-    const std::string times = width > 1 ? cat(" * ", width) : "";
-    text += cat("  for (idx point = first", times, "; point < ", plan_.has_tail ? "whole" : "count",
-                "; point += stride", times, ") {\n", points(width), "  }\n");
-    if (plan_.has_tail) {
-      // A few points: unrolled, they would take more registers than all others.
-      if (options_.parts > 0) text += "  #pragma unroll 1\n";
-      text += cat("  for (idx point = whole + first; point < count; point += stride) {\n",
-                  points(1), "  }\n");
-    }
-    return text + "}\n";
+    return text + (plan_.turns > 0 ? turns() : walk()) + "}\n";
   }
 
   // A kernel with reductions, or the first half of a split one.
@@ -84,6 +74,7 @@ class Renderer {
     for (size_t i = 0; i + 1 < phases.size(); ++i) {
       body += body_.rows(phases[i].rows, indent) + body_.divisors(phases[i], indent);
       body += loop(phases[i]);
+      if (i == 0 && plan_.reads_ahead) body += body_.read_ahead(phases[i], kRowIndent);
     }
     // The next row is cut otherwise: other lanes write what these have kept in local memory.
     if (plan_.shifted >= 0 && plan_.row_bytes > 0) body += cat(indent, dialect_.barrier, "\n");
@@ -115,7 +106,7 @@ class Renderer {
 
  private:
   inline static const std::string kRowIndent = "    ";
-  static constexpr int kFewLanes = 256, kLargeGroup = 1024;
+  static constexpr int kFewLanes = 256, kLargeGroup = 1024, kSpaced = 8;
 
   std::string signature(const std::string& title, const std::string& entry) const {
     const std::string group = cat(plan_.group_size);
@@ -152,6 +143,37 @@ class Renderer {
 
   std::string points(int width) {
     return body_.points(plan_.phases[0], "point", width, "", "    ");
+  }
+  std::string_view end_of_points() const { return plan_.has_tail ? "whole" : "count"; }
+
+  // Over all points, with the stride of the launch.
+  std::string walk() {
+    const int width = plan_.width;
+    const std::string times = width > 1 ? cat(" * ", width) : "";
+    std::string text = cat("  const idx stride = ", group_count(), " * ", plan_.group_size, ";\n",
+                           "  for (idx point = first", times, "; point < ", end_of_points(),
+                           "; point += stride", times, ") {\n", points(width), "  }\n");
+    if (!plan_.has_tail) return text;
+    // A few points: unrolled, they would take more registers than all others.
+    if (options_.parts > 0) text += "  #pragma unroll 1\n";
+    return text + cat("  for (idx point = whole + first; point < count; point += stride) {\n",
+                      points(1), "  }\n");
+  }
+
+  // So many accesses of each lane.
+  std::string turns() {
+    const int width = plan_.width;
+    std::string text;
+    if (plan_.turns == 1) {
+      text = cat("  const idx point = first", width > 1 ? cat(" * ", width) : "", ";\n",
+                 "  if (point < ", end_of_points(), ") {\n", points(width), "  }\n");
+    } else {
+      text = body_.turns(plan_.phases[0], cat("(first + t * ", plan_.group_size, ") * ", width),
+                         end_of_points());
+    }
+    if (!plan_.has_tail) return text;
+    return text + cat("  if (first < count - whole) {\n    const idx point = whole + first;\n",
+                      points(1), "  }\n");
   }
 
   bool is_single_row() const { return ir_.inner == 0; }
@@ -265,15 +287,28 @@ class Renderer {
            walk("whole + " + first, step, "cols", 1);
   }
 
-  // What reaches over the ends of the row is taken element by element, by a lane each.
+  // What reaches over the ends of the row is taken element by element, by a lane each: by the last
+  // ones, because the first have a turn more.
   std::string shifted_loop(const Phase& phase) {
     const int width = plan_.width;
+    if (body_.reads_apart(phase)) return spaced_loop(phase);
     return cat("    for (idx access = part + 1; access < last; access += ", plan_.parts, ") {\n",
                "      const idx col = access * ", width, " - shift;\n",
-               body_.points(phase, "col", width, guard(), "      "), "    }\n", "    if (part < ",
-               2 * width, ") {\n", "      const idx col = part < ", width,
-               " ? part - shift : last * ", width, " - shift + part - ", width, ";\n",
-               "      if (col >= 0 && col < cols) {\n",
+               body_.points(phase, "col", width, guard(), "      "), "    }\n",
+               "    if (part >= ", plan_.parts - 2 * width, ") {\n",
+               "      const i32 end = part - ", plan_.parts - 2 * width, ";\n",
+               "      const idx col = end < ", width, " ? end - shift : last * ", width,
+               " - shift + end - ", width, ";\n", "      if (col >= 0 && col < cols) {\n",
+               body_.points(phase, "col", 1, guard(), "        "), "      }\n    }\n");
+  }
+
+  // Where other rows than the shifted ones are read, a column each of neighbouring lanes: what lies
+  // side by side is then read side by side. Several columns of a lane are on their way at once.
+  std::string spaced_loop(const Phase& phase) {
+    const int64_t reach = int64_t{plan_.parts} * (kSpaced - 1), step = reach + plan_.parts;
+    return cat("    {\n      idx col = part;\n      for (; col + ", reach, " < cols; col += ", step,
+               ") {\n", body_.spaced_points(phase, kSpaced, plan_.parts, "        "), "      }\n",
+               "      for (; col < cols; col += ", plan_.parts, ") {\n",
                body_.points(phase, "col", 1, guard(), "        "), "      }\n    }\n");
   }
 
@@ -295,14 +330,16 @@ RenderedKernel render(const KernelIR& original, const Dialect& dialect,
                  std::has_single_bit(unsigned(options.max_group_size)));
   TESSERA_ASSERT(!options.split || can_split(ir));
   TESSERA_ASSERT(options.parts == 0 || (options.parts > 1 && !options.operand_offsets));
-  const Plan plan = make_plan(ir, options);
+  Plan plan = make_plan(ir, options);
+  plan.reads_ahead = plan.reads_ahead && !dialect.prefetch.empty();
   RenderedKernel kernel;
+  kernel.reads_ahead = plan.reads_ahead;
   kernel.entry = entry_name(ir.name);
   kernel.group_size = plan.group_size;
   if (dialect.is_sized_by_launch) kernel.local_bytes = plan.row_bytes;
   std::string text;
   if (ir.is_map()) {
-    kernel.per_group = int64_t{plan.group_size} * plan.width;
+    kernel.per_group = int64_t{plan.group_size} * plan.width * std::max(plan.turns, 1);
     text = Renderer(ir, dialect, options, plan).map(kernel.entry);
   } else {
     kernel.per_group = plan.rows_per_group();

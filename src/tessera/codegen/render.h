@@ -4,9 +4,10 @@
 // `extent0` (64 bits) and `error`, a pointer to a 32-bit flag that becomes 1 when an indexed load
 // meets an index out of range; that load then yields 0 and memory is not touched.
 //
-// Work is given out by groups, group_count() of them; every kernel walks on with the stride of the
-// whole launch, so any smaller number is right too. What is folded is folded in an order that the
-// text fixes, so results repeat bit by bit. docs/codegen.md shows texts and says why they look so.
+// Work is given out by groups, group_count() of them; unless `turns` says otherwise, a kernel walks
+// on with the stride of the whole launch, so any smaller number is right too. What is folded is
+// folded in an order that the text fixes, so results repeat bit by bit. docs/codegen.md shows texts
+// and says why they look so.
 //
 // The text depends on key(ir), ir.name, the dialect and the options alone. Options are promises of
 // the launcher about operands and extent0; the defaults promise nothing. A launcher renders the
@@ -46,6 +47,9 @@ struct RenderOptions {
   // them; launch both, in this order, with the same arguments, to which two are added behind
   // `error`: a pointer to scratch_bytes() bytes, aligned to 8, and the number of splits (64 bits).
   bool split = false;
+  // Of a map: each lane takes so many accesses and is done; all of them are under way before the
+  // first store. At least group_count() groups must be started then. 0: lanes walk on.
+  int turns = 0;
   // A joined kernel: a table of so many parts, from 2 on, or fewer. The arguments of its entries
   // are then that table, as part_table() writes it, and `error`; promises hold for every part.
   // REQUIRES a device whose addresses the host knows.
@@ -70,6 +74,8 @@ struct RenderedKernel {
   int64_t per_group = 1;    // points of a map, or rows, that a group takes at a time
   int scratch_values = 0;   // of 8 bytes, for each row and split
   int64_t local_bytes = 0;  // that a launch asks for, where the dialect leaves it to the launch
+  // A group asks for its next row while it works on one: no more groups than run at once.
+  bool reads_ahead = false;
 
   // Groups that give every work item its points or every row its lanes; of a split kernel's
   // `entry`, of which any multiple of `splits` may be started, and of its `fold_entry`.
@@ -90,7 +96,10 @@ bool fits_narrow_index(const KernelIR& ir, int64_t extent0);
 bool can_split(const KernelIR& ir);
 
 // Into how many parts to split the rows so that about `groups_wanted` groups run (a few times what
-// the device runs at once) and none gets too little to do; 1: not at all.
-int64_t split_count(const KernelIR& ir, int64_t extent0, int64_t groups_wanted);
+// the device runs at once) and none gets too little to do: kSplitPoints, and where there would be
+// more than a quarter of the groups wanted, `points`. 1: not at all.
+inline constexpr int64_t kSplitPoints = 4096;  // fewer cost more by a second launch than they save
+int64_t split_count(const KernelIR& ir, int64_t extent0, int64_t groups_wanted,
+                    int64_t points = kSplitPoints);
 
 }  // namespace tessera

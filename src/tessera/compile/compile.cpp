@@ -60,7 +60,7 @@ Program compile_graph(const GraphFunction& function, const Target& target,
   if (options.match && options.kernel_ops) {
     f = match(f, target);
     check_graph("match", f);
-    f = join(std::move(f));
+    f = join(std::move(f), target);
     check_graph("join", f);
   }
   const int nodes = count_nodes(f);
@@ -74,7 +74,7 @@ Program compile_graph(const GraphFunction& function, const Target& target,
     clock.done("rematerialize");
   }
   if (options.fuse && options.recompute) {
-    recompute(instances);
+    recompute(instances, target.table_words);
     if (options.verify) check("recompute", verify_instances(instances));
     clock.done("recompute");
   }
@@ -84,7 +84,7 @@ Program compile_graph(const GraphFunction& function, const Target& target,
     clock.done("pad_rows");
   }
 
-  KernelGraph kernels = fuse(instances, options.fuse);
+  KernelGraph kernels = fuse(instances, options.fuse, target.table_words);
   if (options.verify) check("fuse", verify_kernels(kernels));
   clock.done("fuse");
   schedule(kernels);

@@ -36,8 +36,8 @@ using ValueId = std::pair<int, int>;  // (instance, output)
 
 class Fuser {
  public:
-  Fuser(const Instances& instances, bool enabled)
-      : instances_(instances), grouping_(group_instances(instances, enabled)) {}
+  Fuser(const Instances& instances, bool enabled, int64_t parameters)
+      : instances_(instances), grouping_(group_instances(instances, enabled, parameters)) {}
 
   KernelGraph run() {
     for (size_t i = 0; i < instances_.externals.size(); ++i) {
@@ -203,8 +203,8 @@ class Fuser {
 
 }  // namespace
 
-KernelGraph fuse(const Instances& instances, bool enabled) {
-  return Fuser(instances, enabled).run();
+KernelGraph fuse(const Instances& instances, bool enabled, int64_t parameters) {
+  return Fuser(instances, enabled, parameters).run();
 }
 
 }  // namespace tessera

@@ -64,8 +64,9 @@ struct Placement {
 // the backward pass reads are then computed there, and not stored by the forward pass.
 class Grouper {
  public:
-  explicit Grouper(const Instances& instances)
+  Grouper(const Instances& instances, int64_t parameters)
       : list_(instances.list),
+        point_times_(parameters >= int64_t(kPointTimes * kMaxGroupReads) ? kPointTimes : 1),
         users_(list_.size()),
         group_of_(list_.size(), -1),
         row_(list_.size(), 0) {
@@ -134,7 +135,7 @@ class Grouper {
     std::sort(users.begin(), users.end(), [this](int a, int b) { return at(a).low < at(b).low; });
     for (const int g : users) {
       const auto placement = place(i, g);
-      if (!placement || !has_room(i, g)) continue;
+      if (!placement || !has_room(i, g, *placement)) continue;
       const bool cycle =
           std::any_of(users.begin(), users.end(), [&](int h) { return h != g && reaches(h, g); });
       if (cycle) continue;
@@ -203,10 +204,19 @@ class Grouper {
     return reads;
   }
 
-  bool has_room(int i, int g) {
+  bool fits(size_t members, size_t reads, const Shape& domain, const Dims& axes) const {
+    const size_t times = axes.empty() && numel(domain) == 1 ? point_times_ : 1;
+    return members <= times * kMaxGroupMembers && reads <= times * kMaxGroupReads;
+  }
+  bool has_room(int i, int g, const Placement& p) {
     const Group& group = at(g).group;
-    return group.members.size() < kMaxGroupMembers &&
-           count_reads(group) + inst(i).inputs.size() <= kMaxGroupReads;
+    const size_t reads = count_reads(group) + inst(i).inputs.size();
+    return fits(group.members.size() + 1, reads, p.domain, p.axes);
+  }
+  bool fit_together(const Group& a, const Group& b) const {
+    const size_t reads = count_reads(a) + count_reads(b);
+    const Dims& axes = a.axes.empty() ? b.axes : a.axes;
+    return fits(a.members.size() + b.members.size(), reads, a.domain, axes);
   }
 
   void apply(int i, int g, const Placement& p) {
@@ -247,8 +257,7 @@ class Grouper {
     Group &a = at(g).group, &b = at(h).group;
     if (!b.generated || a.domain != b.domain) return;
     if (a.axes != b.axes && !a.axes.empty() && !b.axes.empty()) return;
-    if (a.members.size() + b.members.size() > kMaxGroupMembers) return;
-    if (count_reads(a) + count_reads(b) > kMaxGroupReads) return;
+    if (!fit_together(a, b)) return;
     const Placement p{a.domain, a.axes.empty() ? b.axes : a.axes, bool(row_[size_t(i)]), false};
     for (const int user : b.members) {
       if (!readable(i, user, p, row_[size_t(user)])) return;
@@ -294,8 +303,7 @@ class Grouper {
   bool can_merge_rows(int g, int h, const std::vector<int>& users) {
     const Group &a = at(g).group, &b = at(h).group;
     if (!a.generated || a.domain != b.domain || !(a.axes.empty() || a.axes == b.axes)) return false;
-    if (a.members.size() + b.members.size() > kMaxGroupMembers) return false;
-    if (count_reads(a) + count_reads(b) > kMaxGroupReads) return false;
+    if (!fit_together(a, b)) return false;
     const int64_t rows = std::max<int64_t>(1, numel(reduced_shape(b.domain, b.axes)));
     const int64_t longest = rows < kMinLongRows ? kLongRow : kMaxSharedRow;
     if (numel(b.domain) > longest * rows) return false;
@@ -379,6 +387,7 @@ class Grouper {
   }
 
   const std::vector<Instance>& list_;
+  const size_t point_times_;
   std::vector<std::vector<int>> users_;
   std::vector<int> group_of_;
   std::vector<char> row_;
@@ -387,8 +396,8 @@ class Grouper {
 
 }  // namespace
 
-Grouping group_instances(const Instances& instances, bool fuse) {
-  return Grouper(instances).run(fuse);
+Grouping group_instances(const Instances& instances, bool fuse, int64_t parameters) {
+  return Grouper(instances, parameters).run(fuse);
 }
 
 }  // namespace tessera

@@ -10,6 +10,9 @@ namespace tessera {
 // Bounds on one kernel: beyond them compile time and register pressure grow, and nothing is gained.
 inline constexpr size_t kMaxGroupMembers = 64;
 inline constexpr size_t kMaxGroupReads = 96;
+// A kernel over one point is all launch: it may be so many times larger, where a kernel of the
+// target has parameters for that.
+inline constexpr size_t kPointTimes = 4;
 
 struct Group {
   std::vector<int> members;  // instances, increasing
@@ -31,6 +34,7 @@ Shape reduced_shape(const Shape& shape, const Dims& axes);
 // memory.
 bool is_addressed(Op op, size_t input);
 
-Grouping group_instances(const Instances& instances, bool fuse);
+// `parameters`: how many operands a kernel of the target may have for certain.
+Grouping group_instances(const Instances& instances, bool fuse, int64_t parameters = 0);
 
 }  // namespace tessera

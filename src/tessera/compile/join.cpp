@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "tessera/compile/passes.h"
 #include "tessera/compile/rewrite_function.h"
+#include "tessera/graph/build.h"
 
 namespace tessera {
 
@@ -43,9 +46,87 @@ std::optional<Pair> find_pair(const GraphFunction& function) {
   return {};
 }
 
+Value through_reshapes(Value v) {
+  while (v.node->op == Op::reshape) v = v.node->inputs()[0];
+  return v;
+}
+
+// Who reads a value as rows of its last axis: products, as their second factor, and sums of
+// columns.
+struct Readers {
+  std::vector<NodePtr> products, sums;
+};
+
+bool sums_columns(const Node& node) {
+  if (node.op != Op::sum) return false;
+  Dims leading;
+  for (int i = 0; i < node.inputs()[0].shape().rank() - 1; ++i) leading.push_back(i);
+  return !leading.empty() && node.attrs.a == leading;
+}
+
+bool multiplies_matrices(const Node& node) {
+  const Type& type = node.types[0];
+  return node.op == Op::matmul && type.shape.rank() == 2 && numel(type.shape) > 0 &&
+         is_float(type.dtype) && type.dtype != DType::f64;
+}
+
+std::unordered_map<Value, Readers> readers(const std::vector<NodePtr>& order) {
+  std::unordered_map<Value, Readers> result;
+  for (const NodePtr& node : order) {
+    const bool is_product = multiplies_matrices(*node);
+    if (!is_product && !sums_columns(*node)) continue;
+    const Value& rows = node->inputs()[is_product ? 1 : 0];
+    const Value source = through_reshapes(rows);
+    if (source.shape().rank() == 0 || source.shape().back() != rows.shape().back()) continue;
+    Readers& found = result[source];
+    (is_product ? found.products : found.sums).push_back(node);
+  }
+  return result;
+}
+
+// What a product, and what a sum, is replaced by. A pair is left alone where it depends on another,
+// so that no two of them wait for each other.
+using Replaced = std::unordered_map<const Node*, Value>;
+
+Replaced joined_sums(const std::vector<NodePtr>& order) {
+  std::unordered_map<const Node*, NodePtr> sum_of;  // products'
+  std::unordered_set<const Node*> depends;          // on one of a pair, or is one
+  for (const auto& [source, found] : readers(order)) {
+    if (found.products.size() != 1 || found.sums.size() != 1) continue;
+    sum_of[found.products[0].get()] = found.sums[0];
+    depends.insert({found.products[0].get(), found.sums[0].get()});
+  }
+  Replaced result;
+  for (const NodePtr& node : order) {
+    const std::vector<Value>& in = node->inputs();
+    const bool is_tied = std::any_of(
+        in.begin(), in.end(), [&](const Value& v) { return depends.contains(v.node.get()); });
+    if (is_tied) depends.insert(node.get());
+    const auto sum = sum_of.find(node.get());
+    if (is_tied || sum == sum_of.end()) continue;
+    const OriginGuard origin(node->scope, node->line);
+    const NodePtr made = make_node(Op::matmul_sums, {in[0], in[1]});
+    result[node.get()] = {made, 0};
+    result[sum->second.get()] = graph::reshape({made, 1}, sum->second->types[0].shape);
+  }
+  return result;
+}
+
+GraphFunction join_sums(const GraphFunction& function) {
+  const std::vector<Value> roots = computed_values(function);
+  const Replaced replaced = joined_sums(topological_order(roots));
+  if (replaced.empty()) return function;
+  return rewrite_function(
+      function, [&](const NodePtr& node, const std::vector<Value>&) -> std::vector<Value> {
+        const auto found = replaced.find(node.get());
+        return found == replaced.end() ? std::vector<Value>{} : std::vector{found->second};
+      });
+}
+
 }  // namespace
 
-GraphFunction join(GraphFunction function) {
+GraphFunction join(GraphFunction function, const Target& target) {
+  if (target.has(info(Op::matmul_sums).kernel)) function = join_sums(function);
   while (const std::optional<Pair> pair = find_pair(function)) {
     function = rewrite_function(
         function, [&](const NodePtr& node, const std::vector<Value>&) -> std::vector<Value> {

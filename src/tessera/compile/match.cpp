@@ -24,6 +24,21 @@ Value through_reshapes(Value v) {
   return v;
 }
 
+bool is_zero(const Value& v) {
+  const Value literal = through_moves(v);
+  return literal.node->op == Op::constant && literal.node->attrs.bits == 0;
+}
+
+// x <= 0
+bool is_mask(const Node& node, const Value& x) {
+  return node.op == Op::le && node.inputs()[0] == x && is_zero(node.inputs()[1]);
+}
+
+// where(x <= 0, 0, x): relu, as tensor/elementwise.cpp spells it.
+bool is_relu(Op op, const Inputs& in, const Value& x) {
+  return op == Op::where && is_mask(*in[0].node, x) && is_zero(in[1]) && in[2] == x;
+}
+
 // A fold of `x` along its last axis alone, broadcast back to x's shape.
 bool is_row_fold(const Value& v, Op op, const Value& x) {
   const Value fold = through_moves(v);
@@ -58,8 +73,8 @@ constexpr Pattern kPatterns[] = {
 };
 
 // Products of a batch with one matrix become products of matrices, and take along what stands
-// beside them: a bias, gelu_tanh of the sum, and in gradients the slope of gelu_tanh. What a node
-// turns into depends on who else reads its value.
+// beside them: a bias, gelu_tanh or relu of the sum, and in gradients the slope of gelu_tanh. What
+// a node turns into depends on who else reads its value.
 class LinearMatcher {
  public:
   LinearMatcher(const GraphFunction& function, bool adds) : adds_(adds) {
@@ -83,10 +98,11 @@ class LinearMatcher {
   Inputs match(const NodePtr& node, const Inputs& in) const {
     switch (node->op) {
       case Op::add:
-        if (Inputs sum = match_sum(*node, in); !sum.empty()) return sum;
+        if (Inputs sum = match_sum(node, in); !sum.empty()) return sum;
         return match_accumulation(*node, in);
       case Op::gelu_tanh: return match_activation(in[0]);
       case Op::mul: return match_slope(*node, in);
+      case Op::where: return match_relu(in);
       case Op::matmul: return match_product(*node, in);
       case Op::sum:
         if (Inputs sums = match_column_sums(*node, in[0]); !sums.empty()) return sums;
@@ -177,21 +193,41 @@ class LinearMatcher {
     });
   }
 
-  Inputs match_sum(const Node& node, const Inputs& in) const {
-    const Shape& shape = node.types[0].shape;
+  // Whether relu, and whether its argument is above zero, is all that anyone asks of a value. Both
+  // are known from the relu: the sum itself need not be kept for the gradient.
+  bool is_only_rectified(const NodePtr& node) const {
+    const auto users = users_.find(node.get());
+    if (read_.contains(node.get()) || users == users_.end()) return false;
+    const Value x = {node, 0};
+    bool activates = false;
+    for (const Node* user : users->second) {
+      const bool rectifies = is_relu(user->op, user->inputs(), x);
+      if (!rectifies && !is_mask(*user, x)) return false;
+      activates = activates || rectifies;
+    }
+    return activates;
+  }
+
+  // 1 gelu_tanh, 2 relu; 0 where the sum is used as it is.
+  int64_t activation_of(const NodePtr& node) const {
+    if (has_user(*node, Op::gelu_tanh)) return 1;
+    return is_only_rectified(node) ? 2 : 0;
+  }
+
+  Inputs match_sum(const NodePtr& node, const Inputs& in) const {
+    const Shape& shape = node->types[0].shape;
     if (shape.rank() == 0) return {};
     for (const size_t k : {size_t{0}, size_t{1}}) {
       const Value bias = through_moves(in[1 - k]);
       if (bias.shape() != Shape{shape.back()}) continue;
       if (in[1 - k] != graph::broadcast_to(bias, shape)) continue;
-      const auto product = factors(node.inputs()[k], in[k]);
+      const auto product = factors(node->inputs()[k], in[k]);
       if (!product) continue;
-      const bool activates = has_user(node, Op::gelu_tanh);
-      if (!activates && !feeds_kernels(node)) return {};
       Attrs attrs;
-      attrs.axis = activates ? 1 : 0;
+      attrs.axis = activation_of(node);
+      if (attrs.axis == 0 && !feeds_kernels(*node)) return {};
       const NodePtr linear = make_node(Op::linear, {product->a, product->b, bias}, attrs);
-      return {graph::reshape({linear, activates ? 1 : 0}, shape)};
+      return {graph::reshape({linear, attrs.axis == 1 ? 1 : 0}, shape)};
     }
     return {};
   }
@@ -214,6 +250,12 @@ class LinearMatcher {
     const Value sum = through_reshapes(x);
     if (sum.node->op != Op::linear || sum.out != 1) return {};
     return {graph::reshape({sum.node, 0}, x.shape())};
+  }
+
+  static Inputs match_relu(const Inputs& in) {
+    const Value y = through_reshapes(in[2]);
+    if (y.node->op != Op::linear || y.out != 0 || y.node->attrs.axis != 2) return {};
+    return is_relu(Op::where, in, in[2]) ? Inputs{in[2]} : Inputs{};
   }
 
   Inputs match_slope(const Node& node, const Inputs& in) const {

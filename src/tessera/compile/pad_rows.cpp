@@ -44,8 +44,8 @@ struct RowOp {
   int inputs, output;
 };
 constexpr RowOp kRowOps[] = {
-    {Op::matmul, 2, 0},      {Op::linear, 2, 0},        {Op::linear_slope, 2, -1},
-    {Op::matmul_add, 2, -1}, {Op::cross_entropy, 1, 1},
+    {Op::matmul, 2, 0},      {Op::linear, 2, 0},       {Op::linear_slope, 2, -1},
+    {Op::matmul_add, 2, -1}, {Op::matmul_sums, 2, -1}, {Op::cross_entropy, 1, 1},
 };
 
 const RowOp* row_op(Op op) {

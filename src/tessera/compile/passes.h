@@ -22,8 +22,10 @@ GraphFunction simplify(const GraphFunction& function);
 GraphFunction match(const GraphFunction& function, const Target& target);
 
 // Makes one node of two that would read the same rows: a cross_entropy whose loss is used, and the
-// one for its gradient, where that does not depend on the loss.
-GraphFunction join(GraphFunction function);
+// one for its gradient, where that does not depend on the loss; a product and the sums of its
+// second factor's columns, as are the gradients of a weight and of its bias, where the target has
+// a kernel for both.
+GraphFunction join(GraphFunction function, const Target& target);
 
 // Graph to instances. ---------------------------------------------------------------------------
 
@@ -36,7 +38,7 @@ void rematerialize(Instances& instances);
 
 // Clones cheap elementwise values into the kernels that read them, where that moves fewer bytes
 // than storing them and keeps hardly more memory alive.
-void recompute(Instances& instances);
+void recompute(Instances& instances, int64_t parameters = 0);
 
 // Moves the rows of products and of their operands apart, so that each begins at a multiple of
 // `row_bytes`, where every kernel that writes or reads the value takes such rows.
@@ -47,8 +49,8 @@ void remove_dead(Instances& instances);
 
 // Instances to kernels. -------------------------------------------------------------------------
 
-// Groups instances into kernels and writes their KernelIR.
-KernelGraph fuse(const Instances& instances, bool enabled);
+// Groups instances into kernels and writes their KernelIR. `parameters`: see groups.h.
+KernelGraph fuse(const Instances& instances, bool enabled, int64_t parameters = 0);
 
 // Orders kernels: producers first, assigns that can be donated last among readers of their storage,
 // otherwise whatever keeps memory low. Recomputations come as late as possible. Sets `after`.

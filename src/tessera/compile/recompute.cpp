@@ -247,9 +247,9 @@ class Recomputer {
 
 }  // namespace
 
-void recompute(Instances& instances) {
+void recompute(Instances& instances, int64_t parameters) {
   for (int round = 0; round < kRounds; ++round) {
-    const Grouping grouping = group_instances(instances, true);
+    const Grouping grouping = group_instances(instances, true, parameters);
     if (!Recomputer(instances, grouping).run()) return;
   }
 }

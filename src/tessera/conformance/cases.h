@@ -58,6 +58,7 @@ Cases layer_norm_backward_cases(DType);
 Cases linear_cases(DType);
 Cases linear_slope_cases(DType);
 Cases matmul_add_cases(DType);
+Cases matmul_sums_cases(DType);
 Cases cross_entropy_cases(DType);
 
 // attention_cases.cpp

@@ -204,17 +204,22 @@ Cases softmax_cases(DType) {
 Cases linear_cases(DType) {
   Cases result;
   for (const auto& [m, k, n] : {std::tuple{3, 5, 7}, {16, 8, 24}, {1, 40, 8}}) {
-    for (const int64_t activation : {0, 1}) {
+    for (const int64_t activation : {0, 1, 2}) {
       auto build = [activation](const Values& in) {
         Attrs attrs;
         attrs.axis = activation;
         return graph::outputs_of(make_node(Op::linear, in, attrs));
       };
       // Of one sign: what cancels would look wrong beside its rounding.
-      result.push_back({cat(m, " x ", k, " x ", n, activation == 1 ? " gelu_tanh" : ""),
-                        {{{m, k}, {0.5, 1}}, {{k, n}, {0.5, 1}}, {{n}, {0.5, 1}}},
-                        build,
-                        row_growth({m, k})});
+      const char* names[] = {"", " gelu_tanh", " relu"};
+      const std::vector<Input> positive = {{{m, k}, {0.5, 1}}, {{k, n}, {0.5, 1}}, {{n}, {0.5, 1}}};
+      const std::string name = cat(m, " x ", k, " x ", n, names[activation]);
+      result.push_back({name, positive, build, row_growth({m, k})});
+      if (activation != 2) continue;
+      std::vector<Input> negative = positive;
+      negative[0].domain = {-1, -0.5};
+      negative[2].domain = {-1, -0.5};
+      result.push_back({name + " below 0", negative, build, row_growth({m, k})});
     }
   }
   return result;
@@ -226,6 +231,18 @@ Cases matmul_add_cases(DType) {
   for (const auto& [m, k, n] : {std::tuple{3, 5, 7}, {16, 8, 24}, {1, 40, 8}}) {
     result.push_back({cat(m, " x ", k, " x ", n),
                       {{{m, k}, {0.5, 1}}, {{k, n}, {0.5, 1}}, {{m, n}, {0.5, 1}}},
+                      build,
+                      row_growth({m, k})});
+  }
+  return result;
+}
+
+Cases matmul_sums_cases(DType) {
+  auto build = [](const Values& in) { return graph::outputs_of(make_node(Op::matmul_sums, in)); };
+  Cases result;
+  for (const auto& [m, k, n] : {std::tuple{3, 5, 7}, {16, 8, 24}, {1, 40, 8}, {8, 16, 40}}) {
+    result.push_back({cat(m, " x ", k, " x ", n),
+                      {{{m, k}, {0.5, 1}}, {{k, n}, {0.5, 1}}},
                       build,
                       row_growth({m, k})});
   }

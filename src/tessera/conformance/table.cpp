@@ -170,6 +170,7 @@ std::vector<Row> table() {
     {Op::linear,               floating, linear_cases},
     {Op::linear_slope,         floating, linear_slope_cases},
     {Op::matmul_add,           floating, matmul_add_cases},
+    {Op::matmul_sums,          floating, matmul_sums_cases},
     {Op::cross_entropy,        floating, cross_entropy_cases},
     {Op::attention,            floating, attention_cases},
     {Op::attention_backward,   floating, attention_backward_cases},

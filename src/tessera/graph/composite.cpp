@@ -50,18 +50,32 @@ std::vector<Value> layer_norm_composite(const Node& node) {
   return {cast(centred * rstd * gamma + beta, dtype), mean, rstd};
 }
 
+// What `linear` does to its sum. Of relu, NaN stays NaN.
+Value activated(int64_t activation, const Value& x) {
+  if (activation == 0) return x;
+  if (activation == 1) return apply(Op::gelu_tanh, x);
+  const Value zero = constant(x.dtype(), 0);
+  return where(apply(Op::le, x, zero), zero, x);
+}
+
 std::vector<Value> linear_composite(const Node& node) {
   const DType dtype = node.inputs()[0].dtype(), wide = compute_type(dtype);
   const Value product = matmul(cast(node.inputs()[0], wide), cast(node.inputs()[1], wide));
   const Value sum = product + cast(broadcast_to(node.inputs()[2], product.shape()), wide);
-  const Value y = node.attrs.axis == 1 ? apply(Op::gelu_tanh, sum) : sum;
-  return {cast(y, dtype), cast(sum, dtype)};
+  return {cast(activated(node.attrs.axis, sum), dtype), cast(sum, dtype)};
 }
 
 std::vector<Value> matmul_add_composite(const Node& node) {
   const DType dtype = node.inputs()[0].dtype(), wide = compute_type(dtype);
   const Value product = matmul(cast(node.inputs()[0], wide), cast(node.inputs()[1], wide));
   return {cast(product + cast(node.inputs()[2], wide), dtype)};
+}
+
+std::vector<Value> matmul_sums_composite(const Node& node) {
+  const DType dtype = node.inputs()[0].dtype(), wide = compute_type(dtype);
+  const Value b = cast(node.inputs()[1], wide);
+  const Value sums = reshape(reduce(Op::sum, b, {0}), {b.shape().back()});
+  return {cast(matmul(cast(node.inputs()[0], wide), b), dtype), cast(sums, dtype)};
 }
 
 std::vector<Value> linear_slope_composite(const Node& node) {
@@ -195,6 +209,7 @@ constexpr Row kRows[] = {
     {Op::linear, linear_composite},
     {Op::linear_slope, linear_slope_composite},
     {Op::matmul_add, matmul_add_composite},
+    {Op::matmul_sums, matmul_sums_composite},
     {Op::layer_norm, layer_norm_composite},
     {Op::layer_norm_backward, layer_norm_backward_composite},
     {Op::cross_entropy, cross_entropy_composite},

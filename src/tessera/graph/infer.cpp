@@ -292,6 +292,10 @@ Types linear_types(Op op, Inputs in) {
   const std::vector<Value> factors = {in[0], in[1]};
   const Type product = matmul_types(factors)[0];
   const Type row = {product.dtype, {product.shape.back()}};
+  if (op == Op::matmul_sums) {
+    if (product.shape.rank() == 2) return {product, row};
+    fail("matmul_sums: expected matrices, got ", in[0].type(), " and ", in[1].type());
+  }
   const Type& expected = op == Op::linear ? row : product;
   if (product.shape.rank() != 2 || in[2].type() != expected) {
     fail(name(op), ": expected matrices and ", expected, ", got ", in[0].type(), ", ", in[1].type(),
@@ -413,7 +417,8 @@ std::vector<Type> infer_types(Op op, std::span<const Value> in, const Attrs& att
       return {in[0].type()};
     case Op::linear:
     case Op::linear_slope:
-    case Op::matmul_add: return linear_types(op, in);
+    case Op::matmul_add:
+    case Op::matmul_sums: return linear_types(op, in);
     case Op::layer_norm: return layer_norm_types(op, in, in[0], {1, 2});
     case Op::layer_norm_backward: return layer_norm_types(op, in, in[1], {2});
     case Op::cross_entropy: return cross_entropy_types(in);

@@ -54,7 +54,7 @@ constexpr AttributeRow kAttributes[] = {
     {Op::sort, Field::axis, "descending"},
     {Op::topk, Field::axis, "largest"},
     {Op::layer_norm, Field::bits, "epsilon", Bits::f64},
-    {Op::linear, Field::axis, "gelu_tanh"},
+    {Op::linear, Field::axis, "activation"},
     {Op::attention, Field::axis, "options"},
     {Op::attention, Field::bits, "scale", Bits::f64},
     {Op::attention_backward, Field::axis, "options"},

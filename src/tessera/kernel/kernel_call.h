@@ -58,12 +58,13 @@ int64_t words_of_part(const KernelIR& ir);
 //   layer_norm_backward  g (R…, C), x, gamma (C), mean (R…, 1), rstd (R…, 1)
 //                        -> dx (R…, C), dgamma (C), dbeta (C); contiguous
 //   linear               a (M, K), b (K, N), bias (N) -> y (M, N), sum (M, N); sum = a b + bias,
-//                        y the same, or gelu_tanh of it where attrs.axis is 1; any strides of a, b
-//                        and bias; y and sum packed, or y without sum in rows that lie apart
+//                        y the same, or its gelu_tanh (attrs.axis = 1) or relu (2); any strides of
+//                        a, b and bias; y and sum packed, or y without sum in rows that lie apart
 //   linear_slope         a (M, K), b (K, N), x (M, N) -> y (M, N), sums (N); y = a b gelu_tanh'(x),
 //                        sums are those of its columns; any strides
 //   matmul_add           a (M, K), b (K, N), c (M, N) -> a b + c (M, N), may be where c is;
 //                        any strides
+//   matmul_sums          a (M, K), b (K, N) -> a b (M, N), the sums of b's columns (N); any strides
 //   cross_entropy        x (R…, C), targets (R…, 1) of integers, g (R…, 1) -> loss (R…, 1),
 //                        dx (R…, C) = g · its gradient; loss and g in the compute type; rows of x
 //                        and of dx equally far apart (row_step), all else contiguous

@@ -14,13 +14,15 @@ constexpr double kEpsilon = 1e-6;  // as PyTorch: no division by a norm of 0
 
 Tensor grad_norm(std::span<const Var> vars) {
   const Scope scope("grad_norm");
-  Tensor squares;
+  std::vector<Tensor> squares;
   for (const Tensor& grad : gradients_of("grad_norm", unique_vars(vars))) {
     const Tensor wide = cast(grad, compute_type(grad.dtype()));
-    const Tensor square = cast(sum(wide * wide), DType::f32);
-    squares = squares.defined() ? squares + square : square;
+    squares.push_back(cast(sum(wide * wide), DType::f32));
   }
-  const Tensor norm = sqrt(squares);
+  // After all of them: the compiler makes one kernel of neighbours in the program.
+  Tensor total = squares[0];
+  for (size_t i = 1; i < squares.size(); ++i) total = total + squares[i];
+  const Tensor norm = sqrt(total);
   keep_readable(norm);
   return norm;
 }

@@ -38,8 +38,8 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_gelu_tanh
     i64 extent0, __global i32* error) {
   const idx count = extent0;
   const idx first = (idx)get_group_id(0) * 256 + (i32)get_local_id(0);
-  const idx stride = (idx)get_num_groups(0) * 256;
   const idx whole = count - count % 8;
+  const idx stride = (idx)get_num_groups(0) * 256;
   for (idx point = first * 8; point < whole; point += stride * 8) {
     const u16x8 wide_0 = *(__global const u16x8*)(in0 + point);
     const u16x8 wide_3 = *(__global const u16x8*)(in1 + point);

@@ -55,8 +55,8 @@ extern "C" __global__ void __launch_bounds__(256) tessera_gelu_tanh_mul(
     i64 extent0, i32* error) {
   const idx count = extent0;
   const idx first = (idx)blockIdx.x * 256 + (i32)threadIdx.x;
-  const idx stride = (idx)gridDim.x * 256;
   const idx whole = count - count % 8;
+  const idx stride = (idx)gridDim.x * 256;
   for (idx point = first * 8; point < whole; point += stride * 8) {
     const u16x8 wide_0 = *(const u16x8*)(in0 + point);
     const u16x8 wide_3 = *(const u16x8*)(in1 + point);

@@ -17,11 +17,14 @@ static inline u16 t_f32_to_bf16(f32 f) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return (u16)((bits >> 16) | 0x0040u);
   return (u16)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
-static inline f32 t_near_quotient(f32 a, f32 b) {
-  return a / b;
-}
 static inline f32 t_near_exp(f32 a) {
   return exp(a);
+}
+static inline f32 t_divisor(f32 b) {
+  return b;
+}
+static inline f32 t_near_share(f32 a, f32 b, f32 divisor) {
+  return a / divisor;
 }
 typedef struct {
   u16 v[4];
@@ -109,6 +112,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_max_sub_e
       sum_4 = sum_4 + other_sum_4;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    const f32 divisor_4 = t_divisor(sum_4);
     {
       const idx col = part * 4;
       if (col < cols) {
@@ -116,7 +120,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void tessera_max_sub_e
         #pragma unroll
         for (i32 v = 0; v < 4; ++v) {
           const f32 exp_3 = kept_exp_3[v];
-          const f32 div_6 = t_near_quotient(exp_3, sum_4);
+          const f32 div_6 = t_near_share(exp_3, sum_4, divisor_4);
           wide_7.v[v] = t_f32_to_bf16(div_6);
         }
         if (is_mine) *(__global u16x4*)(out1 + row * 100 + col) = wide_7;

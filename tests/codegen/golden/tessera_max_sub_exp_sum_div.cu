@@ -27,17 +27,6 @@ static __device__ inline u16 t_f32_to_bf16(f32 f) {
 }
 #endif
 #if defined(__CUDA_ARCH__)
-static __device__ inline f32 t_near_quotient(f32 a, f32 b) {
-  f32 c;
-  asm("div.full.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
-  return c;
-}
-#else
-static __device__ inline f32 t_near_quotient(f32 a, f32 b) {
-  return a / b;
-}
-#endif
-#if defined(__CUDA_ARCH__)
 static __device__ inline f32 t_near_exp(f32 a) {
   f32 c;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(c) : "f"(a * 1.4426950409f));
@@ -46,6 +35,28 @@ static __device__ inline f32 t_near_exp(f32 a) {
 #else
 static __device__ inline f32 t_near_exp(f32 a) {
   return exp(a);
+}
+#endif
+#if defined(__CUDA_ARCH__)
+static __device__ inline f32 t_divisor(f32 b) {
+  return fabsf(b) > 1e-36f && fabsf(b) < 1e36f ? 1 / b : __uint_as_float(0x7fc00000u);
+}
+#else
+static __device__ inline f32 t_divisor(f32 b) {
+  return b;
+}
+#endif
+#if defined(__CUDA_ARCH__)
+static __device__ inline f32 t_near_share(f32 a, f32 b, f32 divisor) {
+  f32 c = a * divisor;
+  if (!(fabsf(c) < 1e38f)) {
+    asm volatile("div.full.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  }
+  return c;
+}
+#else
+static __device__ inline f32 t_near_share(f32 a, f32 b, f32 divisor) {
+  return a / divisor;
 }
 #endif
 struct alignas(8) u16x4 {
@@ -119,6 +130,7 @@ extern "C" __global__ void __launch_bounds__(256) tessera_max_sub_exp_sum_div(
       sum_4 = sum_4 + other_sum_4;
     }
     sum_4 = __shfl_sync(0xffffffffu, sum_4, 0, 32);
+    const f32 divisor_4 = t_divisor(sum_4);
     {
       const idx col = part * 4;
       if (col < cols) {
@@ -126,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(256) tessera_max_sub_exp_sum_div(
         #pragma unroll
         for (i32 v = 0; v < 4; ++v) {
           const f32 exp_3 = kept_exp_3[v];
-          const f32 div_6 = t_near_quotient(exp_3, sum_4);
+          const f32 div_6 = t_near_share(exp_3, sum_4, divisor_4);
           wide_7.v[v] = t_f32_to_bf16(div_6);
         }
         if (is_mine) *(u16x4*)(out1 + row * 100 + col) = wide_7;

@@ -41,8 +41,8 @@ extern "C" __global__ void __launch_bounds__(256) tessera_uniform_lt_div_where(
     i64 extent0, i32* error) {
   const idx count = extent0;
   const idx first = (idx)blockIdx.x * 256 + (i32)threadIdx.x;
-  const idx stride = (idx)gridDim.x * 256;
   const idx whole = count - count % 8;
+  const idx stride = (idx)gridDim.x * 256;
   for (idx point = first * 8; point < whole; point += stride * 8) {
     const f32x8 wide_6 = *(const f32x8*)(in0 + point);
     f32x8 wide_10;

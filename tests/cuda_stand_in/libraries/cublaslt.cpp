@@ -79,6 +79,18 @@ void store(void* at, int type, int64_t i, double value) {
   }
 }
 
+// Sums over the depth of a product: of rows of op(a), or of columns of op(b).
+void store_sums(void* sums, const void* from, const Layout& layout, bool across, int64_t count,
+                int64_t depth) {
+  for (int64_t i = 0; i < count; ++i) {
+    double sum = 0;
+    for (int64_t p = 0; p < depth; ++p) {
+      sum += load(from, layout.type, across ? i + p * layout.step : p + i * layout.step);
+    }
+    store(sums, layout.type, i, sum);
+  }
+}
+
 double gelu_argument(double x) { return x * (1.5957691216057308 + 0.07135481627260025 * x * x); }
 double gelu(double x) { return x / (1 + std::exp(-gelu_argument(x))); }
 double gelu_slope(double x) {
@@ -194,6 +206,7 @@ int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layo
           const int64_t beside = i + j * op.beside_step;
           if ((op.epilogue & 4) != 0) sum += load(op.row, dl.type, i);
           if ((op.epilogue & (32 | 128)) == (32 | 128)) store(op.beside, dl.type, beside, sum);
+          if ((op.epilogue & 2) != 0) sum = sum <= 0 ? 0 : sum;
           if ((op.epilogue & 32) != 0) sum = gelu(sum);
           if ((op.epilogue & 64) != 0) sum *= gelu_slope(load(op.beside, dl.type, beside));
           sums[size_t(i)] += sum;
@@ -201,6 +214,8 @@ int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layo
         }
       }
     }
+    if ((op.epilogue & 256) != 0) store_sums(op.row, a, al, !ta, m, k);
+    if ((op.epilogue & 512) != 0) store_sums(op.row, b, bl, tb, n, k);
     for (int64_t i = 0; i < m && (op.epilogue & 16) != 0; ++i) {
       store(op.row, dl.type, i, sums[size_t(i)]);
     }

@@ -51,7 +51,7 @@ enum LtOperation : int {
   kLtTransposeA = 3,
   kLtTransposeB = 4,
   kLtEpilogueKind = 7,
-  kLtRow = 8,  // a bias, or the sums of the result's columns
+  kLtRow = 8,  // a bias, or sums
   kLtBesidePointer = 11,
   kLtBesideStep = 12,
 };
@@ -59,10 +59,13 @@ enum LtOperation : int {
 enum LtEpilogue : int {
   kLtPlain = 1,
   kLtBias = 4,
+  kLtReluBias = 6,
   kLtGeluBias = 36,
   kLtGeluBiasBeside = 164,
   kLtGeluSlope = 192,
   kLtGeluSlopeSums = 208,
+  kLtSumsOfFirst = 256,   // over the depth of the product: an element for each row of the result
+  kLtSumsOfSecond = 512,  // for each column
 };
 inline constexpr int kLtBeside = 128;
 enum LtLayout : int { kLtBatchCount = 5, kLtBatchStride = 6 };

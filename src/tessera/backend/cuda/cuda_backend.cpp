@@ -12,6 +12,7 @@
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 #include "tessera/backend/cuda/kernels/linear.h"
 #include "tessera/backend/cuda/kernels/matmul_add.h"
+#include "tessera/backend/cuda/kernels/matmul_sums.h"
 #include "tessera/backend/cuda/kernels/order_rows.h"
 #include "tessera/backend/cuda/kernels/product.h"
 #include "tessera/backend/cuda/kernels/scan.h"
@@ -46,6 +47,7 @@ constexpr OwnKernel kOwnKernels[] = {
     {"linear", made_by<make_linear>},
     {"linear_slope", made_by<make_linear>},
     {"matmul_add", made_by<make_matmul_add>},
+    {"matmul_sums", made_by<make_matmul_sums>},
     {"cross_entropy", made_by<make_cross_entropy>},
     {"cumsum", made_by<make_scan>},
     {"cumprod", made_by<make_scan>},

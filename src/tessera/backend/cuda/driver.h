@@ -47,6 +47,7 @@ enum DeviceAttribute : int {
   kLargestGroup = 1,
   kSharedBytes = 8,
   kMultiprocessors = 16,
+  kLanesPerMultiprocessor = 39,
   kMajor = 75,
   kMinor = 76,
   kSharedBytesOptIn = 97,

@@ -8,7 +8,6 @@ namespace tessera::gpu {
 namespace {
 
 constexpr int64_t kLargestGroup = 256, kLargestRowGroup = 1024;
-constexpr int64_t kGroupsPerUnit = 8;  // of a split kernel: a few times what runs at once
 
 // What indices must be in; empty where no load is indexed.
 std::string index_range(const KernelIR& ir) {
@@ -43,8 +42,20 @@ bool are_aligned(std::span<const BufferRef> operands) {
       operands, [](const BufferRef& buffer) { return buffer.offset % kOperandAlignment == 0; });
 }
 
-int64_t groups_wanted(const Session& session) {
-  return kGroupsPerUnit * session.device().compute_units;
+int64_t splits_of(const Session& session, const KernelIR& ir, int64_t extent0) {
+  const int64_t groups = tuning().groups_per_unit * session.device().compute_units;
+  return split_count(ir, extent0, groups, tuning().split_points);
+}
+
+Tuning& tuning() {
+  static Tuning values;
+  return values;
+}
+
+int64_t groups_at_once(const DeviceTraits& device, const RenderedKernel& rendered) {
+  const int64_t by_lanes = device.lanes_per_unit / rendered.group_size;
+  const int64_t by_memory = device.local_bytes_asked / std::max<int64_t>(rendered.local_bytes, 1);
+  return device.compute_units * std::max<int64_t>(1, std::min(by_lanes, by_memory));
 }
 
 std::unique_ptr<BuiltKernel> build_generated(Session& session, const KernelIR& ir,
@@ -72,14 +83,14 @@ std::unique_ptr<BuiltKernel> build_generated(Session& session, const KernelIR& i
 }
 
 GeneratedKernel::GeneratedKernel(Session& session, const KernelIR& ir)
-    : session_(session), ir_(ir), groups_wanted_(groups_wanted(session)) {
+    : session_(session), ir_(ir) {
   const std::string range = index_range(ir);
   if (!range.empty()) check_ = session.make_check(ir.name, "an index is", range);
   variant(promises(ir.extents[0], true));
 }
 
 GeneratedKernel::Promises GeneratedKernel::promises(int64_t extent0, bool aligned) const {
-  return {aligned, fits_narrow_index(ir_, extent0), split_count(ir_, extent0, groups_wanted_) > 1};
+  return {aligned, fits_narrow_index(ir_, extent0), splits_of(session_, ir_, extent0) > 1};
 }
 
 const BuiltKernel& GeneratedKernel::variant(const Promises& p) const {
@@ -89,7 +100,8 @@ const BuiltKernel& GeneratedKernel::variant(const Promises& p) const {
     made = build_generated(session_, ir_,
                            {.alignment = p.aligned ? kOperandAlignment : 1,
                             .narrow_index = p.narrow,
-                            .split = p.split});
+                            .split = p.split,
+                            .turns = tuning().map_turns});
   }
   return *made;
 }
@@ -98,7 +110,7 @@ void GeneratedKernel::launch(std::span<const BufferRef> operands, int64_t extent
                              Stream stream) const {
   const BuiltKernel& v = variant(promises(extent0, are_aligned(operands)));
   const RenderedKernel& rendered = v.rendered;
-  const int64_t splits = v.fold ? split_count(ir_, extent0, groups_wanted_) : 1;
+  const int64_t splits = v.fold ? splits_of(session_, ir_, extent0) : 1;
   void* const scratch =
       v.fold ? session_.workspace(stream, rendered.scratch_bytes(ir_, extent0, splits)) : nullptr;
   auto run = [&](const Kernel& kernel, int64_t groups) {
@@ -118,7 +130,11 @@ void GeneratedKernel::launch(std::span<const BufferRef> operands, int64_t extent
     }
     kernel.launch(stream, range_of_groups(groups, rendered), arguments);
   };
-  run(*v.kernel, rendered.group_count(ir_, extent0, splits));
+  int64_t groups = rendered.group_count(ir_, extent0, splits);
+  if (rendered.reads_ahead) {
+    groups = std::min(groups, groups_at_once(session_.device(), rendered));
+  }
+  run(*v.kernel, groups);
   if (v.fold) run(*v.fold, rendered.fold_group_count(ir_, extent0));
   if (check_) session_.watch(stream, check_);
 }

@@ -23,8 +23,19 @@ std::unique_ptr<BuiltKernel> build_generated(Session& session, const KernelIR& i
 bool are_aligned(std::span<const BufferRef> operands);
 inline constexpr int kOperandAlignment = 16;
 
-// About how many groups a kernel whose rows are split should have.
-int64_t groups_wanted(const Session& session);
+// Into how many parts a launch on the session's device splits its rows.
+int64_t splits_of(const Session& session, const KernelIR& ir, int64_t extent0);
+
+// What is chosen by measuring; benchmarks try other values, before anything is compiled.
+struct Tuning {
+  int map_turns = 1;            // RenderOptions::turns of maps
+  int64_t groups_per_unit = 8;  // of a split kernel: a few times what runs at once
+  int64_t split_points = kSplitPoints;
+};
+Tuning& tuning();
+
+// How many groups run at once, as lanes and local memory allow.
+int64_t groups_at_once(const DeviceTraits& device, const RenderedKernel& rendered);
 
 void* address(BufferRef buffer);  // of a device that has_addresses
 Range range_of_groups(int64_t groups, const RenderedKernel& rendered);
@@ -46,7 +57,6 @@ class GeneratedKernel : public GpuExecutable {
 
   Session& session_;
   const KernelIR ir_;
-  const int64_t groups_wanted_;
   std::shared_ptr<const IndexCheck> check_;  // null where no load is indexed
   mutable std::mutex mutex_;
   mutable std::array<std::unique_ptr<BuiltKernel>, 8> variants_;

@@ -20,7 +20,7 @@ JoinedKernel::JoinedKernel(Session& session, const KernelCall& call)
   const KernelIR& ir = *call.ir;
   promises_.narrow_index = true;
   for (const int64_t extent0 : call.parts) {
-    splits_.push_back(split_count(ir, extent0, groups_wanted(session)));
+    splits_.push_back(splits_of(session, ir, extent0));
     promises_.split = promises_.split || splits_.back() > 1;
     promises_.narrow_index = promises_.narrow_index && fits_narrow_index(ir, extent0);
   }

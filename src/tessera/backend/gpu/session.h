@@ -98,6 +98,7 @@ struct DeviceTraits {
   int64_t row_bytes = 0;    // that a generated kernel may take for a row
   int64_t largest_group = 0;
   int64_t local_bytes_asked = 0;  // to be had by Range::local_bytes
+  int64_t lanes_per_unit = 0;     // that run at once; 0: not known
 };
 
 // Thread safe, as backends are.

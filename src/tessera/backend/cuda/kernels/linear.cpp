@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "tessera/backend/cuda/kernels/column_sums.h"
 #include "tessera/backend/cuda/kernels/lt_product.h"
 #include "tessera/backend/gpu/named_kernel.h"
 
@@ -20,7 +21,7 @@ KERNEL tessera_linear($S* y, i64 y_step, $S* sum, const $S* bias, i64 bias_step,
   y += i / columns * y_step + column;
   const $T x = LOAD(*y) + LOAD(bias[column * bias_step]);
   if (sum != nullptr) sum[i] = STORE(x);
-  *y = STORE(($activation ? t_gelu_tanh_$T(x) : x));
+  *y = STORE(($activation));
 }
 
 KERNEL tessera_linear_slope($S* y, const $S* x, i64 row_step, i64 column_step, i64 columns,
@@ -30,15 +31,11 @@ KERNEL tessera_linear_slope($S* y, const $S* x, i64 row_step, i64 column_step, i
   const $T at = LOAD(x[i / columns * row_step + i % columns * column_step]);
   y[i] = STORE((LOAD(y[i]) * t_gelu_tanh_slope_$T(at)));
 }
-
-KERNEL tessera_column_sums(const $S* y, $S* sums, i64 rows, i64 columns) {
-  const i64 column = POINT;
-  if (column >= columns) return;
-  $T sum = 0;
-  for (i64 row = 0; row < rows; ++row) sum += LOAD(y[row * columns + column]);
-  sums[column] = STORE(sum);
-}
 )";
+
+// By attrs.axis of "linear". A library's relu may keep the sign of a zero.
+constexpr std::string_view kActivations[] = {"x", "t_gelu_tanh_$T(x)", "x <= 0 ? ($T)0 : x"};
+constexpr int64_t kGelu = 1, kRelu = 2;
 
 // Operands: a, b, then bias or x, the result, and sum or sums.
 class Linear : public gpu::GpuExecutable {
@@ -56,10 +53,10 @@ class Linear : public gpu::GpuExecutable {
     product_ = make_product(session, product);
     if (!product_) product_ = gpu::make_named_kernel(session, product);
     const std::string source = gpu::complete_source(
-        session, kAfter, dtype(), {{"$activation", call.attrs.axis == 1 ? "true" : "false"}});
+        session, kAfter, dtype(), {{"$activation", std::string(kActivations[call.attrs.axis])}});
     after_ =
         session.build(call.kernel, source, is_slope_ ? "tessera_linear_slope" : "tessera_linear");
-    if (is_slope_) sums_ = session.build(call.kernel, source, "tessera_column_sums");
+    if (is_slope_) sums_.emplace(session, call.kernel, dtype());
   }
 
   ~Linear() override {
@@ -84,17 +81,18 @@ class Linear : public gpu::GpuExecutable {
 
   LtEpilogue epilogue(bool has_second) const {
     if (is_slope_) return has_second ? kLtGeluSlopeSums : kLtGeluSlope;
-    if (call_.attrs.axis != 1) return kLtBias;
+    if (call_.attrs.axis == kRelu) return kLtReluBias;
+    if (call_.attrs.axis != kGelu) return kLtBias;
     return has_second ? kLtGeluBiasBeside : kLtGeluBias;
   }
 
   // False where the library cannot.
   bool by_library(std::byte* const* p, Stream stream) const {
     const bool has_second = p[4] != nullptr;
-    const bool is_bias_alone = !is_slope_ && call_.attrs.axis != 1;
-    if (!panels_ || (has_second && is_bias_alone)) return false;
+    const bool has_gelu = is_slope_ || call_.attrs.axis == kGelu;
+    if (!panels_ || (has_second && !has_gelu)) return false;
     // The library's gelu is good for halves: of f32, 65 ulps were seen.
-    if (!is_bias_alone && !is_half(dtype())) return false;
+    if (has_gelu && !is_half(dtype())) return false;
     const std::vector<uint32_t> alignments = {alignment_of(p[1]), alignment_of(p[0]),
                                               alignment_of(p[3])};
     const LtProduct::Operands operands = {p[1], p[0], p[3], is_slope_ ? p[4] : p[2],
@@ -115,7 +113,7 @@ class Linear : public gpu::GpuExecutable {
 
   void by_parts(std::span<const BufferRef> at, std::byte* const* p, Stream stream) const {
     const Shape& shape = call_.operands[3].view.shape;
-    const int64_t rows = shape[0], columns = shape[1], count = rows * columns;
+    const int64_t columns = shape[1], count = numel(shape);
     const View& beside = call_.operands[2].view;
     const int64_t group = gpu::group_size(session_, 256);
     std::byte* const y = p[3] != nullptr ? p[3] : unwanted(count * size_of(dtype()));
@@ -129,7 +127,7 @@ class Linear : public gpu::GpuExecutable {
     }
     (*after_)(stream, gpu::range_of(count, group), y, p[2], beside.strides[0], beside.strides[1],
               columns, count);
-    if (p[4] != nullptr) (*sums_)(stream, gpu::range_of(columns, group), y, p[4], rows, columns);
+    if (p[4] != nullptr) (*sums_)(stream, y, p[4], contiguous_view(shape));
   }
 
   // Room for a result that is on the way to what is asked for.
@@ -144,7 +142,8 @@ class Linear : public gpu::GpuExecutable {
   const bool is_slope_;
   std::optional<PanelProduct> panels_;
   std::unique_ptr<gpu::GpuExecutable> product_;
-  std::unique_ptr<gpu::Kernel> after_, sums_;
+  std::unique_ptr<gpu::Kernel> after_;
+  std::optional<ColumnSums> sums_;
   mutable std::mutex mutex_;
   mutable Address unwanted_ = 0;
   mutable std::map<std::pair<std::vector<uint32_t>, bool>, std::unique_ptr<LtProduct>> prepared_;

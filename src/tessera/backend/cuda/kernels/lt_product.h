@@ -8,9 +8,9 @@ namespace tessera::cuda {
 
 class LtProduct {
  public:
-  // As the library sees them. `row` has an element for each row of the result: a bias that is added
-  // or sums that are written. `beside` has the result's shape: what gelu_tanh is, or was, taken of.
-  // `added` lies as the result does, and may be where it is.
+  // As the library sees them. `row` has an element for each row of the result, or for each column:
+  // a bias that is added, or sums that are written. `beside` has the result's shape: what gelu_tanh
+  // is, or was, taken of. `added` lies as the result does, and may be where it is.
   struct Operands {
     const void* first = nullptr;
     const void* second = nullptr;
