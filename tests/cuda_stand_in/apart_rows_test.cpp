@@ -98,6 +98,7 @@ Trained train(Device where, int64_t vocabulary, DType dtype, bool pads = true) {
 TEST_F(CudaRowsTest, AGptOfAnOddVocabulary) {
   for (const auto& [vocabulary, dtype, step] :
        {std::tuple(131, DType::bf16, 136), std::tuple(257, DType::bf16, 264),
+        std::tuple(521, DType::bf16, 528),  // its products are cut behind 520
         std::tuple(131, DType::f32, 132)}) {
     SCOPED_TRACE(cat(vocabulary, " ", name(dtype)));
     const Trained here = train(kCuda, vocabulary, dtype);
@@ -110,7 +111,9 @@ TEST_F(CudaRowsTest, AGptOfAnOddVocabulary) {
     // The same kernels over packed rows, which lanes share out otherwise.
     const Trained packed = train(kCuda, vocabulary, dtype, false);
     EXPECT_EQ(packed.loss_steps, (std::vector<int64_t>{vocabulary, vocabulary}));
-    expect_near(here.values, packed.values, dtype == DType::bf16 ? 0.005 : 1e-6);
+    // A sum that is cut is rounded once more.
+    const double apart = dtype == DType::f32 ? 1e-6 : vocabulary > 512 ? 0.008 : 0.005;
+    expect_near(here.values, packed.values, apart);
   }
 }
 

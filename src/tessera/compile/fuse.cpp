@@ -11,7 +11,9 @@ bool may_share(const KernelNode& k, size_t input, size_t output) {
   const OperandView &in = k.call.operands[input], &out = k.call.operands[output];
   if (size_of(in.dtype) != size_of(out.dtype)) return false;
   if (!k.call.ir) {
-    return int(input) == k.in_place && output == first_output(k) && is_contiguous(in.view);
+    const bool lie_alike = is_contiguous(in.view) || in.view == out.view;
+    return int(input) == k.in_place && output == first_output(k) + size_t(k.in_place_output) &&
+           lie_alike;
   }
   if (!k.call.ir->is_map()) return false;  // may load again after it has stored
   const PartOperand from = part_operand(k.call, input), to = part_operand(k.call, output);
@@ -191,6 +193,10 @@ class Fuser {
     node.late = x.late;
     if (info(x.op).kind == OpKind::update) node.in_place = 0;
     if (x.op == Op::matmul_add) node.in_place = 2;
+    if (x.op == Op::cross_entropy) {
+      node.in_place = 0;
+      node.in_place_output = 1;
+    }
     graph_.kernels.push_back(std::move(node));
   }
 

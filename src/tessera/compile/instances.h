@@ -66,7 +66,9 @@ struct KernelNode {
   SourceLine line = {};
   std::string label;
   bool late = false;
-  int in_place = -1;  // the operand whose buffer output 0 may be, of a kernel without IR
+  // Of a kernel without IR: the operand whose buffer an output may be, and which one.
+  int in_place = -1;
+  int in_place_output = 0;
 };
 
 // Kernels in topological order; buffers [0, externals) are the externals.

@@ -9,7 +9,7 @@ namespace {
 
 // Whether bad data can make it fail: it reads or writes where data say.
 bool may_throw(const KernelNode& node) {
-  if (!node.call.ir) return node.in_place == 0;  // the update ops
+  if (!node.call.ir) return node.in_place == 0 && node.in_place_output == 0;  // the update ops
   const auto& insts = node.call.ir->insts;
   return std::any_of(insts.begin(), insts.end(), [](const IrInst& i) { return i.indexed; });
 }

@@ -67,7 +67,8 @@ int64_t words_of_part(const KernelIR& ir);
 //   matmul_sums          a (M, K), b (K, N) -> a b (M, N), the sums of b's columns (N); any strides
 //   cross_entropy        x (R…, C), targets (R…, 1) of integers, g (R…, 1) -> loss (R…, 1),
 //                        dx (R…, C) = g · its gradient; loss and g in the compute type; rows of x
-//                        and of dx equally far apart (row_step), all else contiguous
+//                        and of dx equally far apart (row_step), all else contiguous; dx may be
+//                        where x is
 //   cumsum, cumprod      x -> y of the same shape and dtype; totals along attrs.axis; any strides;
 //                        half types are accumulated wider, integers wrap
 //   sort                 x (R…, C) -> values (R…, C), indices (R…, C) i64; over the last axis,

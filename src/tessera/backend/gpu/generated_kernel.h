@@ -28,9 +28,10 @@ int64_t splits_of(const Session& session, const KernelIR& ir, int64_t extent0);
 
 // What is chosen by measuring; benchmarks try other values, before anything is compiled.
 struct Tuning {
-  int map_turns = 1;            // RenderOptions::turns of maps
-  int64_t groups_per_unit = 8;  // of a split kernel: a few times what runs at once
-  int64_t split_points = kSplitPoints;
+  int map_turns = 1;  // RenderOptions::turns of maps
+  // Of a split kernel: twice what runs at once of sums, which need registers for 5 groups.
+  int64_t groups_per_unit = 10;
+  int64_t split_points = 2 * kSplitPoints;
 };
 Tuning& tuning();
 

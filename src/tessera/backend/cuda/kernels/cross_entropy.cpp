@@ -110,6 +110,8 @@ tessera_cross_entropy(const $S* x, i64 x_step, const $I* targets, const $T* g, $
   const i64 target = (i64)targets[row];
   const bool is_class = target >= 0 && target < columns;
   x += row * x_step;
+  // Read before the group meets: dx may lie where x does, and each lane writes what it alone reads.
+  const $T chosen = LANE == 0 && is_class ? LOAD(x[target]) : ($T)0;
   const i64 apart = (i64)((u64)x % sizeof(Part) / sizeof($S));
   const i64 head = min((VECTOR - apart) % VECTOR, columns), parts = (columns - head) / VECTOR;
   const auto* row_parts = reinterpret_cast<const Part*>(x + head);
@@ -144,7 +146,6 @@ tessera_cross_entropy(const $S* x, i64 x_step, const $I* targets, const $T* g, $
   total = fold<true>(total * EXP(greatest, shift), room);
   if (LANE == 0) {
     if (!is_class) *error = 1;
-    const $T chosen = is_class ? LOAD(x[target]) : ($T)0;
     if (loss != nullptr) loss[row] = log(total) + (shift - chosen);
   }
   if (dx == nullptr) return;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tessera/backend/cuda/kernels/lt_product.h"
+#include "tessera/backend/cuda/kernels/matmul_add.h"
 #include "tessera/base/precision.h"
 
 namespace tessera::cuda {
@@ -92,6 +93,76 @@ class Product : public gpu::GpuExecutable {
   mutable std::map<std::vector<uint32_t>, std::unique_ptr<LtProduct>> prepared_;
 };
 
+// The library has fast algorithms of half types for extents of whole 16-byte chunks. A long extent
+// that is none is cut: what is left over is small.
+constexpr int64_t kChunk = 8, kLong = 512;
+
+bool is_cut(int64_t extent) { return extent >= kLong && extent % kChunk != 0; }
+
+// Elements [begin, end) of one of the last two dimensions.
+OperandView piece_of(OperandView operand, int dim, int64_t begin, int64_t end) {
+  View& view = operand.view;
+  const int at = view.shape.rank() - 2 + dim;
+  view.offset += begin * view.strides[at];
+  view.shape[at] = end - begin;
+  return operand;
+}
+
+bool has_chunked_rows(const View& view) {
+  const int rank = view.shape.rank();
+  const int64_t row = view.strides[rank - 2], column = view.strides[rank - 1];
+  return view.offset % kChunk == 0 && (row == 1 ? column : row) % kChunk == 0;
+}
+
+// Products one after the other; the last may be added to what the others wrote.
+class Pieces : public gpu::GpuExecutable {
+ public:
+  std::vector<std::unique_ptr<gpu::GpuExecutable>> products;
+  std::unique_ptr<gpu::GpuExecutable> added;
+
+  void launch(std::span<const BufferRef> at, int64_t extent0, Stream stream) const override {
+    for (const auto& product : products) product->launch(at, extent0, stream);
+    if (added) added->launch(std::vector{at[0], at[1], at[2], at[2]}, extent0, stream);
+  }
+};
+
+// The call by pieces of its longest extent that is cut; null where there is none.
+std::unique_ptr<gpu::GpuExecutable> make_pieces(Session& session, const KernelCall& call) {
+  const OperandView &a = call.operands[0], &b = call.operands[1], &c = call.operands[2];
+  const int rank = c.view.shape.rank();
+  if (!is_half(a.dtype) || rank != 2) return nullptr;
+  for (const OperandView& operand : call.operands) {
+    if (!has_chunked_rows(operand.view)) return nullptr;
+  }
+  const int64_t m = c.view.shape[0], n = c.view.shape[1], k = a.view.shape[1];
+  const auto whole = [](int64_t extent) { return extent / kChunk * kChunk; };
+  auto pieces = std::make_unique<Pieces>();
+  const auto add = [&](const OperandView& x, const OperandView& y, const OperandView& z) {
+    KernelCall piece = call;
+    piece.operands = {x, y, z};
+    pieces->products.push_back(make_product(session, piece));
+    return pieces->products.back() != nullptr;
+  };
+  if (is_cut(n) && n >= m && n >= k) {
+    for (const auto& [begin, end] : {std::pair(int64_t(0), whole(n)), std::pair(whole(n), n)}) {
+      if (!add(a, piece_of(b, 1, begin, end), piece_of(c, 1, begin, end))) return nullptr;
+    }
+  } else if (is_cut(m) && m >= k) {
+    for (const auto& [begin, end] : {std::pair(int64_t(0), whole(m)), std::pair(whole(m), m)}) {
+      if (!add(piece_of(a, 0, begin, end), b, piece_of(c, 0, begin, end))) return nullptr;
+    }
+  } else if (is_cut(k)) {
+    if (!add(piece_of(a, 1, 0, whole(k)), piece_of(b, 0, 0, whole(k)), c)) return nullptr;
+    KernelCall rest = call;
+    rest.kernel = "matmul_add";
+    rest.operands = {piece_of(a, 1, whole(k), k), piece_of(b, 0, whole(k), k), c, c};
+    pieces->added = make_matmul_add(session, rest);
+  } else {
+    return nullptr;
+  }
+  return pieces;
+}
+
 }  // namespace
 
 std::optional<PanelProduct> panel_product(const KernelCall& call) {
@@ -136,6 +207,7 @@ std::unique_ptr<gpu::GpuExecutable> make_product(Session& session, const KernelC
   if (call.kernel != "matmul" || call.operands.size() != 3 || !cublaslt_library().lt) {
     return nullptr;
   }
+  if (auto pieces = make_pieces(session, call)) return pieces;
   std::optional<PanelProduct> product = panel_product(call);
   if (!product) return nullptr;
   return std::make_unique<Product>(session, call, *std::move(product));
