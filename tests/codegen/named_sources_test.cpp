@@ -7,6 +7,7 @@
 #include "tessera/backend/cuda/kernels/attention_few.h"
 #include "tessera/backend/cuda/kernels/attention_tiles.h"
 #include "tessera/backend/cuda/kernels/cross_entropy.h"
+#include "tessera/backend/cuda/kernels/few.h"
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 #include "tessera/backend/cuda/kernels/order_rows.h"
 #include "tessera/backend/cuda/kernels/scan.h"
@@ -121,6 +122,16 @@ void add_losses(Collector& collector, DType dtype) {
   }
 }
 
+void add_few(Collector& collector, DType dtype) {
+  for (const auto& [m, n, k] :
+       {std::tuple(1, 40, 600), std::tuple(600, 7, 40), std::tuple(40, 600, 3)}) {
+    KernelCall call;
+    call.kernel = "matmul";
+    call.operands = {packed(dtype, {m, k}), packed(dtype, {k, n}), packed(dtype, {m, n})};
+    cuda::make_few(collector, call, k == 3);
+  }
+}
+
 void add_embedding(Collector& collector, DType dtype) {
   for (const int64_t columns : {768, 5}) {
     KernelCall call;
@@ -202,6 +213,7 @@ TEST_F(NamedSources, OfCudaAloneCompileWithoutSpills) {
     if (dtype == DType::f64) continue;
     add_attention(collector, dtype, true, cuda::make_attention_few, 1);
     if (!is_half(dtype)) continue;
+    add_few(collector, dtype);
     for (const int64_t columns : {64, 128}) {
       add_attention(collector, dtype, columns == 64, cuda::make_attention_tiles, 33, columns);
     }

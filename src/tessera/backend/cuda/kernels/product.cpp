@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "tessera/backend/cuda/kernels/few.h"
 #include "tessera/backend/cuda/kernels/lt_product.h"
-#include "tessera/backend/cuda/kernels/matmul_add.h"
 #include "tessera/base/precision.h"
 
 namespace tessera::cuda {
@@ -114,52 +114,43 @@ bool has_chunked_rows(const View& view) {
   return view.offset % kChunk == 0 && (row == 1 ? column : row) % kChunk == 0;
 }
 
-// Products one after the other; the last may be added to what the others wrote.
+// Products one after the other.
 class Pieces : public gpu::GpuExecutable {
  public:
   std::vector<std::unique_ptr<gpu::GpuExecutable>> products;
-  std::unique_ptr<gpu::GpuExecutable> added;
 
   void launch(std::span<const BufferRef> at, int64_t extent0, Stream stream) const override {
     for (const auto& product : products) product->launch(at, extent0, stream);
-    if (added) added->launch(std::vector{at[0], at[1], at[2], at[2]}, extent0, stream);
   }
 };
 
-// The call by pieces of its longest extent that is cut; null where there is none.
+// The call by two pieces of its longest extent that is cut; null where there is none.
 std::unique_ptr<gpu::GpuExecutable> make_pieces(Session& session, const KernelCall& call) {
   const OperandView &a = call.operands[0], &b = call.operands[1], &c = call.operands[2];
-  const int rank = c.view.shape.rank();
-  if (!is_half(a.dtype) || rank != 2) return nullptr;
+  if (!is_half(a.dtype) || c.view.shape.rank() != 2) return nullptr;
   for (const OperandView& operand : call.operands) {
     if (!has_chunked_rows(operand.view)) return nullptr;
   }
   const int64_t m = c.view.shape[0], n = c.view.shape[1], k = a.view.shape[1];
-  const auto whole = [](int64_t extent) { return extent / kChunk * kChunk; };
-  auto pieces = std::make_unique<Pieces>();
-  const auto add = [&](const OperandView& x, const OperandView& y, const OperandView& z) {
-    KernelCall piece = call;
-    piece.operands = {x, y, z};
-    pieces->products.push_back(make_product(session, piece));
-    return pieces->products.back() != nullptr;
+  const int64_t longest = std::max({is_cut(m) ? m : 0, is_cut(n) ? n : 0, is_cut(k) ? k : 0});
+  if (longest == 0) return nullptr;
+  const auto piece = [&](int64_t begin, int64_t end) {
+    KernelCall result = call;
+    if (n == longest) {
+      result.operands = {a, piece_of(b, 1, begin, end), piece_of(c, 1, begin, end)};
+    } else if (m == longest) {
+      result.operands = {piece_of(a, 0, begin, end), b, piece_of(c, 0, begin, end)};
+    } else {
+      result.operands = {piece_of(a, 1, begin, end), piece_of(b, 0, begin, end), c};
+    }
+    return result;
   };
-  if (is_cut(n) && n >= m && n >= k) {
-    for (const auto& [begin, end] : {std::pair(int64_t(0), whole(n)), std::pair(whole(n), n)}) {
-      if (!add(a, piece_of(b, 1, begin, end), piece_of(c, 1, begin, end))) return nullptr;
-    }
-  } else if (is_cut(m) && m >= k) {
-    for (const auto& [begin, end] : {std::pair(int64_t(0), whole(m)), std::pair(whole(m), m)}) {
-      if (!add(piece_of(a, 0, begin, end), b, piece_of(c, 0, begin, end))) return nullptr;
-    }
-  } else if (is_cut(k)) {
-    if (!add(piece_of(a, 1, 0, whole(k)), piece_of(b, 0, 0, whole(k)), c)) return nullptr;
-    KernelCall rest = call;
-    rest.kernel = "matmul_add";
-    rest.operands = {piece_of(a, 1, whole(k), k), piece_of(b, 0, whole(k), k), c, c};
-    pieces->added = make_matmul_add(session, rest);
-  } else {
-    return nullptr;
-  }
+  const int64_t whole = longest / kChunk * kChunk;
+  auto pieces = std::make_unique<Pieces>();
+  pieces->products.push_back(make_product(session, piece(0, whole)));
+  if (pieces->products[0] == nullptr) return nullptr;
+  const bool adds = n != longest && m != longest;
+  pieces->products.push_back(make_few(session, piece(whole, longest), adds));
   return pieces;
 }
 
