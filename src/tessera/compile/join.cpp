@@ -123,10 +123,31 @@ GraphFunction join_sums(const GraphFunction& function) {
       });
 }
 
+bool swaps_two(const Node& node) { return node.op == Op::permute && node.attrs.a == Dims{1, 0}; }
+
+// A product that is only read transposed becomes the product of the transposes: what it writes lies
+// as its reader wants it, in rows as long as those of the other factor.
+GraphFunction turn_products(const GraphFunction& function) {
+  const std::vector<Value> roots = computed_values(function);
+  std::unordered_map<const Node*, int> uses;
+  for (const Value& root : roots) ++uses[root.node.get()];
+  for (const NodePtr& node : topological_order(roots)) {
+    for (const Value& input : node->inputs()) ++uses[input.node.get()];
+  }
+  return rewrite_function(
+      function, [&](const NodePtr& node, const std::vector<Value>& inputs) -> std::vector<Value> {
+        if (!swaps_two(*node) || node->inputs()[0].node->op != Op::matmul) return {};
+        if (uses[node->inputs()[0].node.get()] != 1) return {};
+        const std::span<const Value> factors = inputs[0].node->inputs();
+        return {graph::matmul(graph::swap_last(factors[1]), graph::swap_last(factors[0]))};
+      });
+}
+
 }  // namespace
 
 GraphFunction join(GraphFunction function, const Target& target) {
   if (target.has(info(Op::matmul_sums).kernel)) function = join_sums(function);
+  if (target.row_bytes > 0) function = turn_products(function);
   while (const std::optional<Pair> pair = find_pair(function)) {
     function = rewrite_function(
         function, [&](const NodePtr& node, const std::vector<Value>&) -> std::vector<Value> {

@@ -24,7 +24,8 @@ GraphFunction match(const GraphFunction& function, const Target& target);
 // Makes one node of two that would read the same rows: a cross_entropy whose loss is used, and the
 // one for its gradient, where that does not depend on the loss; a product and the sums of its
 // second factor's columns, as are the gradients of a weight and of its bias, where the target has
-// a kernel for both.
+// a kernel for both. Products that are only read transposed are turned, where the target asks for
+// rows of whole chunks.
 GraphFunction join(GraphFunction function, const Target& target);
 
 // Graph to instances. ---------------------------------------------------------------------------

@@ -99,16 +99,16 @@ Tensor GptBlock::run(const Tensor& x, const Mix& mix) const {
   return add_mlp(add_mixed(x, mix(attention_.project(ln_1_(x)))));
 }
 
-// What a region gives is kept: the result of attention, so that only the projections before it are
-// computed again, and the sums.
+// What a region takes and gives is kept: the residual stream between blocks and the result of
+// attention, so that attention itself is not computed again.
 Tensor GptBlock::run_selectively(const Tensor& x, const Mix& mix) const {
   const auto mixed = [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
     return {mix(attention_.project(ln_1_(in[0])))};
   };
-  const auto mlp = [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
-    return {add_mlp(in[0])};
+  const auto rest = [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    return {add_mlp(add_mixed(in[0], in[1]))};
   };
-  return checkpoint(mlp, {add_mixed(x, checkpoint(mixed, {x})[0])})[0];
+  return checkpoint(rest, {x, checkpoint(mixed, {x})[0]})[0];
 }
 
 Tensor GptBlock::operator()(const Tensor& x, const Mix& mix, Checkpointing checkpointing) const {
