@@ -128,5 +128,29 @@ TEST(JoinSums, LeavesPairsThatNeedEachOther) {
   EXPECT_FALSE(computes(Gradients::joined({first, second, of_g, of_h}), Op::matmul_sums));
 }
 
+// The gradient of a weight that a model holds transposed.
+TEST(JoinTurned, AProductThatIsReadTransposed) {
+  const Value x = leaf({8, 16}), g = leaf({8, 24});
+  const Value weight = matmul(swap_last(x), g);  // (16, 24)
+  Target target = target_with({"matmul"});
+  const auto turned = [&](const std::vector<Value>& outputs) {
+    return join(function({}, outputs), target).outputs[0];
+  };
+  EXPECT_EQ(turned({swap_last(weight)}), swap_last(weight));
+  target.row_bytes = 16;
+  const Value made = turned({swap_last(weight)});
+  ASSERT_EQ(made.node->op, Op::matmul);
+  EXPECT_EQ(made.shape(), (Shape{24, 16}));
+  EXPECT_EQ(made.node->inputs()[0], swap_last(g));
+  EXPECT_EQ(made.node->inputs()[1], swap_last(swap_last(x)));
+  // Through reshapes that change nothing in the end.
+  const Value there_and_back = reshape(reshape(weight, {1, 16, 24}), {16, 24});
+  EXPECT_EQ(turned({swap_last(there_and_back)}).node->op, Op::matmul);
+  const Value other = reshape(weight, {24, 16});
+  EXPECT_EQ(turned({swap_last(other)}), swap_last(other));
+  // Somebody else reads it as it is.
+  EXPECT_EQ(turned({swap_last(weight), weight}), swap_last(weight));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -134,11 +134,18 @@ GraphFunction turn_products(const GraphFunction& function) {
   for (const NodePtr& node : topological_order(roots)) {
     for (const Value& input : node->inputs()) ++uses[input.node.get()];
   }
+  // What is read by one node alone, through reshapes by one alone.
+  const auto source = [&](Value v) {
+    while (v.node->op == Op::reshape && uses[v.node.get()] == 1) v = v.node->inputs()[0];
+    return v;
+  };
   return rewrite_function(
       function, [&](const NodePtr& node, const std::vector<Value>& inputs) -> std::vector<Value> {
-        if (!swaps_two(*node) || node->inputs()[0].node->op != Op::matmul) return {};
-        if (uses[node->inputs()[0].node.get()] != 1) return {};
-        const std::span<const Value> factors = inputs[0].node->inputs();
+        if (!swaps_two(*node)) return {};
+        const Value before = source(node->inputs()[0]);
+        if (before.node->op != Op::matmul || uses[before.node.get()] != 1) return {};
+        if (before.shape() != node->inputs()[0].shape()) return {};
+        const std::span<const Value> factors = through_reshapes(inputs[0]).node->inputs();
         return {graph::matmul(graph::swap_last(factors[1]), graph::swap_last(factors[0]))};
       });
 }

@@ -24,7 +24,7 @@ namespace tessera {
 // What the backward pass computes again instead of reading it, of each block:
 enum class Checkpointing : uint8_t {
   none,
-  selective,  // all but what attention gives: every product, but not attention
+  selective,  // everything but attention
   block,      // everything
 };
 // "none", "selective" or "block"; throws for others.

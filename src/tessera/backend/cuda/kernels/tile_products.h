@@ -27,8 +27,8 @@ namespace tessera::cuda {
 //   fetch_word(to, from, inside)      the same for 4 bytes
 //   end_fetches()                     what was fetched since the last such call belongs together
 //   wait_fetches<N>()                 until at most the last N of those are under way; by all lanes
-//   across<N, K, RA, RB>(d, a, b)     starts d = a bᵀ: the group's rows of a (RA, K), b (RB >= N, K)
-//   along<N, K, RB>(d, a, b)          starts d += a b: a in registers, b (RB >= K, N)
+//   across<N, K, RA, RB>(d, a, b)     starts d = a bᵀ: the group's rows of a (RA, K), b (RB >= N,
+//   K) along<N, K, RB>(d, a, b)          starts d += a b: a in registers, b (RB >= K, N)
 //   wait_products<N>(d)               until at most the last N products are under way, d not one of
 //                                     them; before that neither d nor an `a` may be touched
 //
