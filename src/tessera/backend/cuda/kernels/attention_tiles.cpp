@@ -1,5 +1,6 @@
 #include "tessera/backend/cuda/kernels/attention_tiles.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "tessera/backend/cuda/kernels/attention_tiles_text.h"
@@ -39,7 +40,16 @@ struct TileRows {
 class AttentionTiles : public gpu::GpuExecutable {
  public:
   AttentionTiles(gpu::Session& session, const AttentionCall& call)
-      : session_(session), call_(call) {
+      : session_(session), call_(call) {}
+
+  // What a group has in shared memory, at most.
+  int64_t shared_bytes() const {
+    if (!call_.is_backward()) return bytes_of(queries_tile(), depth());
+    return std::max(bytes_of(queries_tile(), depth() + values()),
+                    bytes_of(keys_tile(), depth() + values()) + beside_keys());
+  }
+
+  void build() {
     if (call_.is_backward()) {
       to_queries_ = kernel(kTileQueries, "tessera_attention_query_tiles", queries_tile());
       to_keys_ = kernel(kTileKeys, "tessera_attention_key_tiles", keys_tile());
@@ -63,16 +73,13 @@ class AttentionTiles : public gpu::GpuExecutable {
   bool is_wide() const { return depth() > 64 || values() > 64; }
 
   // Registers hold two or four results of a tile at once, and what options need beside them.
-  int64_t fewer(int64_t cols) const {
-    const bool is_plain = (call_.options() & (kAttentionMask | kAttentionDropout)) == 0;
-    return is_plain ? cols : cols / 2;
-  }
+  bool is_plain() const { return (call_.options() & (kAttentionMask | kAttentionDropout)) == 0; }
   TileRows queries_tile() const {
     if (!call_.is_backward()) return {128, 64};
-    return is_wide() ? TileRows{128, fewer(32)} : TileRows{64, 64};
+    return is_wide() ? TileRows{128, is_plain() ? 32 : 16} : TileRows{64, is_plain() ? 64 : 32};
   }
   TileRows keys_tile() const {
-    return is_wide() ? TileRows{128, fewer(32)} : TileRows{64, fewer(64)};
+    return is_wide() ? TileRows{128, is_plain() ? 32 : 16} : TileRows{64, is_plain() ? 64 : 16};
   }
 
   std::unique_ptr<gpu::Kernel> kernel(std::string_view text, const char* entry,
@@ -90,14 +97,20 @@ class AttentionTiles : public gpu::GpuExecutable {
 
   static int64_t lanes(const TileRows& tile) { return tile.rows / 16 * kWarp; }
 
-  // `own` tiles of columns (depth + values), and two of each that it walks along.
-  gpu::Range range_of(const TileRows& tile, int64_t extent, int64_t matrices, int64_t own,
-                      int64_t beside = 0) const {
+  // A tile of its own, of so many columns in all, and two of each that it walks along.
+  int64_t bytes_of(const TileRows& tile, int64_t own) const {
+    const int64_t elements = tile.rows * own + 2 * tile.cols * (depth() + values());
+    return elements * size_of(call_.dtype()) + kTileAlignment;
+  }
+  // Two numbers of each query, of two tiles.
+  int64_t beside_keys() const { return 4 * keys_tile().cols * int64_t(sizeof(float)); }
+
+  static gpu::Range range_of(const TileRows& tile, int64_t extent, int64_t matrices,
+                             int64_t bytes) {
     gpu::Range range;
     range.group[0] = size_t(lanes(tile));
     range.groups[0] = size_t((extent + tile.rows - 1) / tile.rows * matrices);
-    const int64_t elements = tile.rows * own + 2 * tile.cols * (depth() + values());
-    range.local_bytes = size_t(elements * size_of(call_.dtype()) + beside + kTileAlignment);
+    range.local_bytes = size_t(bytes);
     return range;
   }
 
@@ -110,8 +123,10 @@ class AttentionTiles : public gpu::GpuExecutable {
     call_.add_operand(args, at, out + 1);
     args.add(problem);
     args.add(gpu::wanted_outputs(at, out));
+    const TileRows tile = queries_tile();
     forward_->launch(
-        stream, range_of(queries_tile(), problem.queries, problem.batch * problem.heads, depth()),
+        stream,
+        range_of(tile, problem.queries, problem.batch * problem.heads, bytes_of(tile, depth())),
         args);
   }
 
@@ -134,11 +149,11 @@ class AttentionTiles : public gpu::GpuExecutable {
       call_.add_operand(args, at, out);
       args.add(terms);
       args.add(problem);
-      to_queries_->launch(
-          stream, range_of(queries_tile(), problem.queries, by_heads, depth() + values()), args);
+      const TileRows tile = queries_tile();
+      const int64_t bytes = bytes_of(tile, depth() + values());
+      to_queries_->launch(stream, range_of(tile, problem.queries, by_heads, bytes), args);
     }
     if (const int32_t wanted = gpu::wanted_outputs(at, out + 1); wanted != 0) {
-      const TileRows tile = keys_tile();
       Arguments args;
       call_.add_inputs(args, at);
       call_.add_operand(args, at, out + 1);
@@ -146,9 +161,9 @@ class AttentionTiles : public gpu::GpuExecutable {
       args.add(terms);
       args.add(problem);
       args.add(wanted);
-      to_keys_->launch(stream,
-                       range_of(tile, problem.keys, problem.batch * problem.groups,
-                                depth() + values(), 4 * tile.cols * int64_t(sizeof(float))),
+      const TileRows tile = keys_tile();
+      const int64_t bytes = bytes_of(tile, depth() + values()) + beside_keys();
+      to_keys_->launch(stream, range_of(tile, problem.keys, problem.batch * problem.groups, bytes),
                        args);
     }
   }
@@ -164,7 +179,10 @@ std::unique_ptr<gpu::GpuExecutable> make_attention_tiles(gpu::Session& session,
                                                          const KernelCall& call) {
   AttentionCall attention(call);
   if (!suits(attention)) return nullptr;
-  return std::make_unique<AttentionTiles>(session, attention);
+  auto made = std::make_unique<AttentionTiles>(session, attention);
+  if (made->shared_bytes() > session.device().local_bytes_asked) return nullptr;
+  made->build();
+  return made;
 }
 
 }  // namespace tessera::cuda

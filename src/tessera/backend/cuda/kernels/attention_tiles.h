@@ -5,7 +5,8 @@
 
 namespace tessera::cuda {
 
-// Null for other types, negative scales, and operands whose rows are not whole 16-byte chunks.
+// Null for other types, negative scales, operands whose rows are not whole 16-byte chunks, and
+// where the device has too little shared memory.
 std::unique_ptr<gpu::GpuExecutable> make_attention_tiles(gpu::Session& session,
                                                          const KernelCall& call);
 

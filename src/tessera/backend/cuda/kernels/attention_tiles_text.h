@@ -28,7 +28,7 @@ DEVICE u16* shared_tiles() {
   return (u16*)(((u64)room + 1023) / 1024 * 1024);
 }
 
-// A row's first column of a result, and its limit: the end of what query t sees, 0 for none.
+// The end of what query t sees, 0 where it is no query.
 DEVICE i32 limit_of(i64 t, i64 count, const Attention* p) {
   return t < p->queries ? (i32)key_end(t, count, p) : 0;
 }
