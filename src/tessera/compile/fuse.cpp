@@ -89,7 +89,7 @@ class Fuser {
     PlannedBuffer buffer;
     buffer.kind = kind;
     buffer.index = index;
-    buffer.bytes = elements * size_of(type.dtype);
+    buffer.bytes = byte_size({type.dtype, {elements}});
     buffer.type = type;
     graph_.buffers.push_back(buffer);
     return int(graph_.buffers.size()) - 1;
