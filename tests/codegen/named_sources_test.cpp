@@ -27,7 +27,9 @@ class Collector : public gpu::Session {
     void launch(Stream, const gpu::Range&, const gpu::Arguments&) const override {}
   };
 
-  Collector() { traits_ = {"cuda:0", &cuda_dialect(), true, 132, 49152, 224256, 1024, 232448}; }
+  explicit Collector(int64_t shared_bytes = 232448) {
+    traits_ = {"cuda:0", &cuda_dialect(), true, 132, 49152, 224256, 1024, shared_bytes};
+  }
   const gpu::DeviceTraits& device() const override { return traits_; }
   std::unique_ptr<gpu::Kernel> build(const std::string&, const std::string& source,
                                      const std::string&) override {
@@ -66,14 +68,14 @@ void add_attention(Collector& collector, DType dtype, bool added_mask, const Mak
   call.operands.insert(call.operands.end(), options.begin(), options.end());
   call.operands.push_back(packed(dtype, heads));
   call.operands.push_back(packed(wide, row));
-  make(collector, call);
+  EXPECT_TRUE(make(collector, call));
   call.kernel = "attention_backward";
   call.outputs = 3;
   call.operands.assign(5, packed(dtype, heads));
   call.operands.push_back(packed(wide, row));
   call.operands.insert(call.operands.end(), options.begin(), options.end());
   call.operands.insert(call.operands.end(), 3, packed(dtype, heads));
-  make(collector, call);
+  EXPECT_EQ(make(collector, call) != nullptr, queries > 1);  // few have no gradient of their own
 }
 
 void add_all(Collector& collector, DType dtype) {
@@ -189,6 +191,47 @@ class NamedSources : public ::testing::Test {
 #endif
   }
 };
+
+KernelCall attention_call(DType dtype, int64_t queries, int64_t columns) {
+  KernelCall call;
+  call.kernel = "attention";
+  call.outputs = 2;
+  call.attrs.scalar = 0.125;
+  const OperandView heads = packed(dtype, {2, 4, queries, columns});
+  call.operands.assign(4, heads);
+  call.operands.push_back(packed(compute_type(dtype), {2, 4, queries}));
+  return call;
+}
+
+TEST(AttentionKernels, TakeWhatSuitsThem) {
+  Collector collector;
+  const auto tiles = [&](const KernelCall& call) {
+    return cuda::make_attention_tiles(collector, call) != nullptr;
+  };
+  const auto few = [&](const KernelCall& call) {
+    return cuda::make_attention_few(collector, call) != nullptr;
+  };
+  EXPECT_TRUE(tiles(attention_call(DType::bf16, 33, 64)));
+  EXPECT_TRUE(tiles(attention_call(DType::f16, 33, 8)));
+  EXPECT_FALSE(tiles(attention_call(DType::f32, 33, 64)));
+  EXPECT_FALSE(tiles(attention_call(DType::bf16, 33, 60)));
+  EXPECT_FALSE(tiles(attention_call(DType::bf16, 33, 136)));
+  KernelCall negative = attention_call(DType::bf16, 33, 64);
+  negative.attrs.scalar = -1;
+  EXPECT_FALSE(tiles(negative));
+  KernelCall shifted = attention_call(DType::bf16, 33, 64);
+  shifted.operands[1].view.offset = 4;
+  EXPECT_FALSE(tiles(shifted));
+  Collector small(60000);  // of shared memory
+  EXPECT_TRUE(cuda::make_attention_tiles(small, attention_call(DType::bf16, 33, 64)));
+  EXPECT_FALSE(cuda::make_attention_tiles(small, attention_call(DType::bf16, 33, 128)));
+
+  EXPECT_TRUE(few(attention_call(DType::bf16, 1, 64)));
+  EXPECT_TRUE(few(attention_call(DType::f32, 4, 128)));
+  EXPECT_FALSE(few(attention_call(DType::bf16, 5, 64)));
+  EXPECT_FALSE(few(attention_call(DType::bf16, 1, 72)));
+  EXPECT_FALSE(few(attention_call(DType::f64, 1, 64)));
+}
 
 TEST_F(NamedSources, CompileWithNvrtcWithoutSpills) {
   Collector collector;

@@ -95,13 +95,8 @@ class Attention : public GpuExecutable {
     const int64_t by_heads = problem.batch * problem.heads;
     const int64_t by_groups = problem.batch * problem.groups;
     if (forward_) {
-      Arguments args;
-      call_.add_inputs(args, at);
-      call_.add_operand(args, at, out);
-      call_.add_operand(args, at, out + 1);
-      args.add(problem);
-      args.add(wanted_outputs(at, out));
-      return forward_->launch(stream, blocks_of(queries_, tile_.queries, by_heads), args);
+      return forward_->launch(stream, blocks_of(queries_, tile_.queries, by_heads),
+                              call_.forward_arguments<T>(at));
     }
     if (at[size_t(out)].handle != nullptr) {
       Arguments args;
@@ -172,6 +167,19 @@ AttentionProblem<T> AttentionCall::problem() const {
 }
 template AttentionProblem<float> AttentionCall::problem() const;
 template AttentionProblem<double> AttentionCall::problem() const;
+
+template <class T>
+Arguments AttentionCall::forward_arguments(std::span<const BufferRef> at) const {
+  Arguments args;
+  add_inputs(args, at);
+  add_operand(args, at, outputs_);
+  add_operand(args, at, outputs_ + 1);
+  args.add(problem<T>());
+  args.add(wanted_outputs(at, outputs_));
+  return args;
+}
+template Arguments AttentionCall::forward_arguments<float>(std::span<const BufferRef>) const;
+template Arguments AttentionCall::forward_arguments<double>(std::span<const BufferRef>) const;
 
 void AttentionCall::add_operand(Arguments& args, std::span<const BufferRef> at, int i) const {
   args.add(i < 0 ? Operand{} : operand(at[size_t(i)], call_.operands[size_t(i)]));

@@ -37,6 +37,9 @@ class AttentionCall {
   template <class T>
   AttentionProblem<T> problem() const;
 
+  // All arguments of a kernel of attention: operands, problem, and which outputs are wanted.
+  template <class T>
+  Arguments forward_arguments(std::span<const BufferRef> at) const;
   // Everything before the outputs.
   void add_inputs(Arguments& args, std::span<const BufferRef> at) const;
   void add_operand(Arguments& args, std::span<const BufferRef> at, int i) const;

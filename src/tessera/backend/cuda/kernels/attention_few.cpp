@@ -152,14 +152,8 @@ class AttentionFew : public gpu::GpuExecutable {
             "tessera_attention_few")) {}
 
   void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
-    const int out = call_.first_output();
-    gpu::Arguments args;
-    call_.add_inputs(args, at);
-    call_.add_operand(args, at, out);
-    call_.add_operand(args, at, out + 1);
-    args.add(call_.problem<float>());
-    args.add(gpu::wanted_outputs(at, out));
-    kernel_->launch(stream, gpu::range_of(rows_ * lanes_, lanes_), args);
+    kernel_->launch(stream, gpu::range_of(rows_ * lanes_, lanes_),
+                    call_.forward_arguments<float>(at));
   }
 
  private:

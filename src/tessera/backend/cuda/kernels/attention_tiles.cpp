@@ -115,19 +115,10 @@ class AttentionTiles : public gpu::GpuExecutable {
   }
 
   void launch_forward(std::span<const BufferRef> at, Stream stream) const {
-    const AttentionProblem<float> problem = call_.problem<float>();
-    const int out = call_.first_output();
-    Arguments args;
-    call_.add_inputs(args, at);
-    call_.add_operand(args, at, out);
-    call_.add_operand(args, at, out + 1);
-    args.add(problem);
-    args.add(gpu::wanted_outputs(at, out));
     const TileRows tile = queries_tile();
-    forward_->launch(
-        stream,
-        range_of(tile, problem.queries, problem.batch * problem.heads, bytes_of(tile, depth())),
-        args);
+    const Shape& q = call_.q().shape;
+    forward_->launch(stream, range_of(tile, q[2], q[0] * q[1], bytes_of(tile, depth())),
+                     call_.forward_arguments<float>(at));
   }
 
   void launch_backward(std::span<const BufferRef> at, Stream stream) const {
