@@ -98,7 +98,7 @@ void elementwise(const Table& table) {
     table.line("sum" + suffix, bytes, 0, [&] { return std::vector{sum(x)}; });
   }
   for (const int64_t n : {int64_t(1) << 10, int64_t(1) << 18, int64_t(1) << 20}) {
-    const int repeats = n < (1 << 20) ? 50 : 2;  // so many that a cache holds what they touch
+    const int repeats = n < (1 << 20) ? 50 : 4;  // so many that a cache holds what they touch
     std::vector<Tensor> xs;
     for (int i = 0; i < repeats; ++i) xs.push_back(made({n}, DType::f32));
     const Tensor y = made({n}, DType::f32);

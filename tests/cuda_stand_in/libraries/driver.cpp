@@ -419,20 +419,25 @@ int cuFuncSetAttribute(Function* function, int what, int value) {
   function->shared = std::max(function->shared, size_t(value));
   return kSuccess;
 }
-int cuLaunchKernel(Function* function, unsigned groups, unsigned groups_y, unsigned groups_z,
-                   unsigned lanes, unsigned lanes_y, unsigned lanes_z, unsigned shared,
-                   Stream* stream, void** params, void**) {
+struct LaunchConfig {
+  unsigned groups, groups_y, groups_z, lanes, lanes_y, lanes_z, shared;
+  Stream* stream;
+  const void* attributes;
+  unsigned attribute_count;
+};
+int cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** params, void**) {
   const std::lock_guard lock(g_mutex);
-  if (shared > function->shared) return kInvalid;
+  const unsigned groups = config->groups, lanes = config->lanes;
+  if (config->shared > function->shared) return kInvalid;
   if (groups == 0 || lanes == 0 || lanes > 1024) return kInvalid;
-  if (groups_y * groups_z * lanes_y * lanes_z != 1) return kInvalid;
+  if (config->groups_y * config->groups_z * config->lanes_y * config->lanes_z != 1) return kInvalid;
   std::vector<std::vector<char>> values;
   const size_t* sizes = function->sizes();
   for (size_t i = 0; sizes[i] != 0; ++i) {
     const char* value = static_cast<const char*>(params[i]);
     values.emplace_back(value, value + sizes[i]);
   }
-  return submit(stream, [=]() mutable {
+  return submit(config->stream, [=]() mutable {
     std::vector<void*> pointers;
     for (std::vector<char>& value : values) pointers.push_back(value.data());
     for (unsigned group = 0; group < groups; ++group) {

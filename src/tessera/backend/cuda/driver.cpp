@@ -57,7 +57,7 @@ DriverLibrary open_driver(const char* name) {
   find(d.function_attribute, "cuFuncGetAttribute");
   find(d.set_function_attribute, "cuFuncSetAttribute");
   find(d.occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-  find(d.launch, "cuLaunchKernel");
+  find(d.launch, "cuLaunchKernelEx");
   find(d.graph_instantiate, "cuGraphInstantiateWithFlags");
   find(d.graph_launch, "cuGraphLaunch");
   find(d.graph_exec_destroy, "cuGraphExecDestroy");

@@ -61,6 +61,26 @@ enum FunctionAttribute : int {
 
 inline constexpr unsigned kStreamNonBlocking = 1, kEventWithoutTiming = 2, kHostMapped = 2;
 inline constexpr int kCaptureRelaxed = 2;
+inline constexpr int kStartsEarly = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+
+// CUlaunchAttribute, of which one kind is used: the kernel may be put in place before the one in
+// front of it has ended.
+struct LaunchAttribute {
+  int id = kStartsEarly;
+  int unused = 0;
+  int value = 1;
+  char rest[60] = {};
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+struct LaunchConfig {  // CUlaunchConfig
+  unsigned groups[3];
+  unsigned group[3];
+  unsigned shared_bytes;
+  StreamId stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
 
 // Each member is the function cu… of its name.
 struct Driver {
@@ -105,8 +125,7 @@ struct Driver {
   Result (*function_attribute)(int*, int, FunctionId);
   Result (*set_function_attribute)(FunctionId, int, int);
   Result (*occupancy)(int*, FunctionId, int group, size_t shared);
-  Result (*launch)(FunctionId, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                   StreamId, void**, void**);
+  Result (*launch)(const LaunchConfig*, FunctionId, void**, void**);
   Result (*graph_instantiate)(GraphExecId*, GraphId, unsigned long long);
   Result (*graph_launch)(GraphExecId, StreamId);
   Result (*graph_exec_destroy)(GraphExecId);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "tessera/backend/cuda/compiler.h"
+#include "tessera/backend/cuda/early_start.h"
 #include "tessera/backend/cuda/kernels/kernel.h"
 #include "tessera/backend/gpu/build_error.h"
 #include "tessera/runtime/binary_cache.h"
@@ -18,6 +19,7 @@ namespace {
 constexpr int64_t kStagingBytes = int64_t(32) << 20;
 constexpr int kFlagsPerPage = 1024;
 constexpr size_t kMostSuspects = 8;
+constexpr const char* kOptions = "--std=c++17";
 
 void* pointer(Address address) { return reinterpret_cast<void*>(address); }
 Address address(BufferRef buffer) {
@@ -323,7 +325,8 @@ std::string Session::compile(const std::string& op, const std::string& source) c
     fail(op, ": ", compiler_version(), " knows no architecture of ", traits_.name,
          " (compute capability ", info_.major, ".", info_.minor, ")");
   }
-  Compiled compiled = compile_text(source, architecture_, {"--std=c++17"});
+  const std::string text = starts_early() ? with_early_start(source) : source;
+  Compiled compiled = compile_text(text, architecture_, {kOptions});
   if (compiled.binary.empty()) {
     fail(op, ": the kernel does not compile for ", traits_.name, " (", info_.name, ", ",
          architecture_, ", ", compiler_version(), "): ", gpu::first_error(compiled.log),
@@ -348,7 +351,8 @@ std::shared_ptr<const Module> Session::module(const std::string& op, const std::
   }
   // Built without the lock: it may take long.
   const std::string compiler = nvrtc_library().nvrtc ? compiler_version() : "";
-  const BinaryKey key = {source, "--std=c++17", compiler, architecture_};
+  const std::string options = cat(kOptions, starts_early() ? " early start" : "");
+  const BinaryKey key = {source, options, compiler, architecture_};
   std::shared_ptr<const Module> made;
   {
     const Descriptor turn = binary_cache().wait_turn(key);

@@ -53,6 +53,8 @@ class Session : public gpu::Session {
   const DeviceInfo& info() const { return info_; }
   const std::string& architecture() const { return architecture_; }  // "sm_90a"
 
+  bool starts_early() const { return info_.major >= 9; }  // early_start.h
+
   // Makes the device's context that of the calling thread. Throws when the device is lost.
   void enter() const;
 

@@ -80,10 +80,15 @@ void Kernel::launch(Stream stream, const gpu::Range& range, const gpu::Arguments
     // So that as many groups as fit are there at once; only a hint.
     driver().set_function_attribute(id_, kFunctionSharedShare, 100);
   }
-  const Result result =
-      driver().launch(id_, size(range.groups[0]), size(range.groups[1]), size(range.groups[2]),
-                      size(range.group[0]), size(range.group[1]), size(range.group[2]),
-                      size(range.local_bytes), session_.stream(stream), values.data(), nullptr);
+  const LaunchAttribute starts_early;
+  const LaunchConfig config = {
+      {size(range.groups[0]), size(range.groups[1]), size(range.groups[2])},
+      {size(range.group[0]), size(range.group[1]), size(range.group[2])},
+      size(range.local_bytes),
+      session_.stream(stream),
+      &starts_early,
+      session_.starts_early() ? 1u : 0u};
+  const Result result = driver().launch(&config, id_, values.data(), nullptr);
   session_.launched(result, op_, stream);
 }
 
