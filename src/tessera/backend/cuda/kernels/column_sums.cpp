@@ -15,8 +15,8 @@ constexpr std::string_view kHalfSlope = R"(
 DEVICE f32 slope_of(f32 a) {
   const f32 x = t_maximum_f32(-100, t_minimum_f32(100, a)), square = x * x;
   const f32 power = t_near_exp(-x * (1.59576912f + 0.0713548163f * square));
-  const f32 share = t_inverse_f32(1 + power);
-  return share + share * (1 - share) * x * (1.59576912f + 0.214064449f * square);
+  const f32 share = t_inverse_f32(1 + power), rise = x * (1.59576912f + 0.214064449f * square);
+  return share + (share - share * share) * rise;
 }
 )";
 
