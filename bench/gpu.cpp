@@ -361,6 +361,10 @@ void products(const Table& table) {
   table.line("linear_gradients_bf16", 0, 2.0 * double(tokens) * 3072 * 768, [&] {
     return std::vector{matmul(transpose(x), g), sum(g, 0)};
   });
+  table.line("linear_slope_bf16", 0, 2.0 * double(tokens) * 3072 * 768, [&] {
+    const Tensor y = matmul(x, transpose(w)) * gelu_tanh_slope(g);
+    return std::vector{y, sum(y, 0)};
+  });
 }
 
 }  // namespace

@@ -265,6 +265,12 @@ def products():
     gradients = lambda: (x.T @ g, g.sum(0))
     line("linear_gradients_bf16", gradients, torch.compile(gradients))
 
+    def sloped():
+        y = torch.ops.aten.gelu_backward(F.linear(x, w), g, approximate="tanh")
+        return y, y.sum(0)
+
+    line("linear_slope_bf16", sloped, torch.compile(sloped))
+
 
 if __name__ == "__main__":
     elementwise()

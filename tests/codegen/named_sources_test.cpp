@@ -6,6 +6,7 @@
 #include "codegen/nvrtc.h"
 #include "tessera/backend/cuda/kernels/attention_few.h"
 #include "tessera/backend/cuda/kernels/attention_tiles.h"
+#include "tessera/backend/cuda/kernels/column_sums.h"
 #include "tessera/backend/cuda/kernels/cross_entropy.h"
 #include "tessera/backend/cuda/kernels/few.h"
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
@@ -124,6 +125,14 @@ void add_losses(Collector& collector, DType dtype) {
   }
 }
 
+void add_column_sums(Collector& collector, DType dtype) {
+  for (const int64_t columns : {3072, 7}) {
+    const OperandView x = packed(dtype, {8, columns});
+    cuda::ColumnSums(collector, "matmul_sums", x);
+    cuda::ColumnSums(collector, "linear_slope", x, &x);
+  }
+}
+
 void add_few(Collector& collector, DType dtype) {
   for (const auto& [m, n, k] :
        {std::tuple(1, 40, 600), std::tuple(600, 7, 40), std::tuple(40, 600, 3)}) {
@@ -171,15 +180,21 @@ void add_scans(Collector& collector, DType dtype) {
   }
 }
 
+constexpr const char* kArchitectures[] = {"sm_80", "sm_90a", "sm_100"};
+
+void expect_compiled_for(const Nvrtc& nvrtc, const char* architecture, const std::string& source) {
+  const CompiledText text = nvrtc.compile(source, architecture);
+  EXPECT_TRUE(text.compiled) << text.log << source;
+  EXPECT_EQ(text.spill_bytes, 0) << architecture << "\n" << source;
+}
+
+// Each for one of the architectures, in turns.
 void expect_compiled(const Collector& collector) {
   const Nvrtc nvrtc;
   if (!nvrtc.is_there()) GTEST_SKIP() << "no libnvrtc";
   size_t number = 0;
   for (const std::string& source : collector.sources) {
-    const char* const architectures[] = {"sm_80", "sm_90a", "sm_100"};
-    const CompiledText text = nvrtc.compile(source, architectures[number++ % 3]);
-    EXPECT_TRUE(text.compiled) << text.log << source;
-    EXPECT_EQ(text.spill_bytes, 0) << source;
+    expect_compiled_for(nvrtc, kArchitectures[number++ % 3], source);
   }
 }
 
@@ -263,6 +278,21 @@ TEST_F(NamedSources, OfCudaAloneCompileWithoutSpills) {
   }
   EXPECT_GE(collector.sources.size(), 70u);
   expect_compiled(collector);
+}
+
+TEST_F(NamedSources, OfColumnSumsCompileWithoutSpillsForAll) {
+  const Nvrtc nvrtc;
+  if (!nvrtc.is_there()) GTEST_SKIP() << "no libnvrtc";
+  Collector collector;
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    add_column_sums(collector, dtype);
+  }
+  EXPECT_EQ(collector.sources.size(), 16u);
+  for (const std::string& source : collector.sources) {
+    for (const char* architecture : kArchitectures) {
+      expect_compiled_for(nvrtc, architecture, source);
+    }
+  }
 }
 
 }  // namespace

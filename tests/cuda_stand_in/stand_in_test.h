@@ -27,10 +27,16 @@ class OnStandIn : public Base {
   void TearDown() override { set_default_device(DeviceKind::cpu); }
 };
 
+// A function of a stand-in.
+template <class Signature>
+Signature* stand_in(const char* path, const char* function) {
+  void* const library = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  return reinterpret_cast<Signature*>(::dlsym(library, function));
+}
+
 // Tells a stand-in to misbehave.
 inline void tell(const char* path, const char* function, bool on) {
-  void* const library = ::dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-  reinterpret_cast<void (*)(bool)>(::dlsym(library, function))(on);
+  stand_in<void(bool)>(path, function)(on);
 }
 
 }  // namespace tessera::test

@@ -7,11 +7,13 @@
 #include <vector>
 
 extern "C" int stand_in_submit(void* stream, const std::function<void()>& work);  // driver.cpp
+extern "C" void stand_in_pass(float milliseconds);
 
 namespace {
 
 constexpr int kInvalid = 7;
-bool g_refuses = false, g_refuses_epilogues = false;
+bool g_refuses = false, g_refuses_epilogues = false, g_has_slow_epilogues = false;
+size_t g_version = 130000;
 
 struct Operation {
   int compute, scale;
@@ -109,8 +111,12 @@ extern "C" {
 // For tests: no algorithm is known and no product made.
 void stand_in_refuse_products(bool refuses) { g_refuses = refuses; }
 void stand_in_refuse_epilogues(bool refuses) { g_refuses_epilogues = refuses; }
+// Products with something else than the product take ten milliseconds more.
+void stand_in_slow_epilogues(bool slow) { g_has_slow_epilogues = slow; }
+// What was kept for another version is not looked at.
+void stand_in_set_version(size_t version) { g_version = version; }
 
-size_t cublasLtGetVersion() { return 130000; }
+size_t cublasLtGetVersion() { return g_version; }
 int cublasLtCreate(void** handle) {
   static int instance;
   *handle = &instance;
@@ -191,6 +197,7 @@ int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layo
   }
   const double share = load(beta, operation->scale, 0);
   return stand_in_submit(stream, [=, al = *al, bl = *bl, cl = *cl, dl = *dl, op = *operation] {
+    if (g_has_slow_epilogues && op.epilogue != 1) stand_in_pass(10);
     std::vector<double> sums(size_t(m), 0.0);
     for (int64_t batch = 0; batch < dl.batch; ++batch) {
       for (int64_t j = 0; j < n; ++j) {

@@ -40,6 +40,7 @@ struct Module {
   void* library;
 };
 struct Function {
+  std::string entry;
   stand_in::Run run;
   stand_in::Enter enter;
   stand_in::Sizes sizes;
@@ -52,6 +53,8 @@ size_t g_used = 0;
 bool g_faulted = false, g_refuses = false;
 std::map<Address, size_t> g_sizes;  // of allocations
 std::map<Address, size_t> g_physical;
+float g_clock = 0, g_kernel_time = 0;       // milliseconds
+std::map<std::string, int64_t> g_launches;  // by entry
 
 // Lanes that take turns: each runs until it has to wait for others.
 struct Fibers {
@@ -158,7 +161,15 @@ extern "C" {
 void stand_in_fault(bool faulted) { g_faulted = faulted; }
 void stand_in_refuse(bool refuses) { g_refuses = refuses; }
 
-// For other stand-ins: work of a stream.
+// For tests: each kernel takes a millisecond on the clock that events read; how often one ran.
+void stand_in_slow_kernels(bool slow) { g_kernel_time = slow ? 1 : 0; }
+int64_t stand_in_launches(const char* entry) {
+  const std::lock_guard lock(g_mutex);
+  return g_launches[entry];
+}
+
+// For other stand-ins: what passes on that clock, and work of a stream.
+void stand_in_pass(float milliseconds) { g_clock += milliseconds; }
 int stand_in_submit(Stream* stream, const Work& work) {
   const std::lock_guard lock(g_mutex);
   return submit(stream, work);
@@ -358,18 +369,22 @@ int cuGraphDestroy(Graph* graph) {
   return kSuccess;
 }
 
-int cuEventCreate(int** event, unsigned) {
-  *event = new int(0);
+int cuEventCreate(float** event, unsigned) {
+  *event = new float(0);
   return kSuccess;
 }
-int cuEventDestroy_v2(int* event) {
+int cuEventDestroy_v2(float* event) {
   delete event;
   return kSuccess;
 }
-int cuEventRecord(int*, Stream*) { return kSuccess; }
-int cuEventSynchronize(int*) { return kSuccess; }
-int cuEventElapsedTime(float* milliseconds, int*, int*) {
-  *milliseconds = 1;
+int cuEventRecord(float* event, Stream*) {
+  const std::lock_guard lock(g_mutex);
+  *event = g_clock;
+  return kSuccess;
+}
+int cuEventSynchronize(float*) { return kSuccess; }
+int cuEventElapsedTime(float* milliseconds, const float* begin, const float* end) {
+  *milliseconds = 1 + *end - *begin;
   return kSuccess;
 }
 
@@ -400,7 +415,7 @@ int cuModuleGetFunction(Function** function, Module* module, const char* name) {
       reinterpret_cast<stand_in::Run>(dlsym(module->library, (entry + "__run").c_str()));
   if (run == nullptr) return kNotFound;
   *function = new Function{
-      run, reinterpret_cast<stand_in::Enter>(dlsym(module->library, "enter")),
+      entry, run, reinterpret_cast<stand_in::Enter>(dlsym(module->library, "enter")),
       reinterpret_cast<stand_in::Sizes>(dlsym(module->library, (entry + "__sizes").c_str())),
       *static_cast<const bool*>(dlsym(module->library, "waits"))};
   return kSuccess;
@@ -438,6 +453,8 @@ int cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** para
     values.emplace_back(value, value + sizes[i]);
   }
   return submit(config->stream, [=]() mutable {
+    g_clock += g_kernel_time;
+    ++g_launches[function->entry];
     std::vector<void*> pointers;
     for (std::vector<char>& value : values) pointers.push_back(value.data());
     for (unsigned group = 0; group < groups; ++group) {

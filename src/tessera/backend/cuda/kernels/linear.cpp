@@ -11,7 +11,8 @@ namespace tessera::cuda {
 
 namespace {
 
-// What follows a product that the library made alone. See backend/cpu/simd/math.h for the formulae.
+// What follows a product of "linear" that the library made alone. See backend/cpu/simd/math.h for
+// the formulae.
 constexpr std::string_view kAfter = R"(
 KERNEL tessera_linear($S* y, i64 y_step, $S* sum, const $S* bias, i64 bias_step, i64 columns,
                       i64 count) {
@@ -22,14 +23,6 @@ KERNEL tessera_linear($S* y, i64 y_step, $S* sum, const $S* bias, i64 bias_step,
   const $T x = LOAD(*y) + LOAD(bias[column * bias_step]);
   if (sum != nullptr) sum[i] = STORE(x);
   *y = STORE(($activation));
-}
-
-KERNEL tessera_linear_slope($S* y, const $S* x, i64 row_step, i64 column_step, i64 columns,
-                            i64 count) {
-  const i64 i = POINT;
-  if (i >= count) return;
-  const $T at = LOAD(x[i / columns * row_step + i % columns * column_step]);
-  y[i] = STORE((LOAD(y[i]) * t_gelu_tanh_slope_$T(at)));
 }
 )";
 
@@ -52,11 +45,13 @@ class Linear : public gpu::GpuExecutable {
     if (!fits) panels_.reset();
     product_ = make_product(session, product);
     if (!product_) product_ = gpu::make_named_kernel(session, product);
+    if (is_slope_) {
+      slope_.emplace(session, call.kernel, call.operands[3], &call.operands[2]);
+      return;
+    }
     const std::string source = gpu::complete_source(
         session, kAfter, dtype(), {{"$activation", std::string(kActivations[call.attrs.axis])}});
-    after_ =
-        session.build(call.kernel, source, is_slope_ ? "tessera_linear_slope" : "tessera_linear");
-    if (is_slope_) sums_.emplace(session, call.kernel, dtype());
+    after_ = session.build(call.kernel, source, "tessera_linear");
   }
 
   ~Linear() override {
@@ -72,7 +67,7 @@ class Linear : public gpu::GpuExecutable {
       p[i] = static_cast<std::byte*>(operand.mem);
       if (p[i] != nullptr) p[i] += operand.start * size_of(dtype());
     }
-    if (p[3] != nullptr && by_library(p, stream)) return;
+    if (p[3] != nullptr && by_library(at, p, stream)) return;
     by_parts(at, p, stream);
   }
 
@@ -86,8 +81,8 @@ class Linear : public gpu::GpuExecutable {
     return has_second ? kLtGeluBiasBeside : kLtGeluBias;
   }
 
-  // False where the library cannot.
-  bool by_library(std::byte* const* p, Stream stream) const {
+  // False where the library cannot, or the parts are faster.
+  bool by_library(std::span<const BufferRef> at, std::byte* const* p, Stream stream) const {
     const bool has_second = p[4] != nullptr;
     const bool has_gelu = is_slope_ || call_.attrs.axis == kGelu;
     if (!panels_ || (has_second && !has_gelu)) return false;
@@ -104,7 +99,11 @@ class Linear : public gpu::GpuExecutable {
     const auto [found, is_new] = prepared_.try_emplace(std::pair(alignments, has_second));
     if (is_new) {
       auto made = std::make_unique<LtProduct>(session_, *panels_, alignments, epilogue(has_second));
-      if (made->choose(operands, stream)) found->second = std::move(made);
+      const LtProduct::Parts parts = {[&] { by_parts(at, p, stream); },
+                                      is_slope_ ? slope_->source() : ""};
+      if (made->choose(operands, stream, is_slope_ ? &parts : nullptr)) {
+        found->second = std::move(made);
+      }
     }
     if (found->second == nullptr) return false;
     found->second->run(operands, stream);
@@ -114,20 +113,14 @@ class Linear : public gpu::GpuExecutable {
   void by_parts(std::span<const BufferRef> at, std::byte* const* p, Stream stream) const {
     const Shape& shape = call_.operands[3].view.shape;
     const int64_t columns = shape[1], count = numel(shape);
-    const View& beside = call_.operands[2].view;
-    const int64_t group = gpu::group_size(session_, 256);
     std::byte* const y = p[3] != nullptr ? p[3] : unwanted(count * size_of(dtype()));
     const BufferRef result = p[3] != nullptr ? at[3] : BufferRef{y, 0};
     const std::vector<BufferRef> operands = {at[0], at[1], result};
     product_->launch(operands, 0, stream);
-    if (!is_slope_) {
-      (*after_)(stream, gpu::range_of(count, group), y, call_.operands[3].view.strides[0], p[4],
-                p[2], beside.strides[0], columns, count);
-      return;
-    }
-    (*after_)(stream, gpu::range_of(count, group), y, p[2], beside.strides[0], beside.strides[1],
+    if (is_slope_) return (*slope_)(stream, y, p[2], p[4]);
+    (*after_)(stream, gpu::range_of(count, gpu::group_size(session_, 256)), y,
+              call_.operands[3].view.strides[0], p[4], p[2], call_.operands[2].view.strides[0],
               columns, count);
-    if (p[4] != nullptr) (*sums_)(stream, y, p[4], contiguous_view(shape));
   }
 
   // Room for a result that is on the way to what is asked for.
@@ -143,7 +136,7 @@ class Linear : public gpu::GpuExecutable {
   std::optional<PanelProduct> panels_;
   std::unique_ptr<gpu::GpuExecutable> product_;
   std::unique_ptr<gpu::Kernel> after_;
-  std::optional<ColumnSums> sums_;
+  std::optional<ColumnSums> slope_;  // with the sums
   mutable std::mutex mutex_;
   mutable Address unwanted_ = 0;
   mutable std::map<std::pair<std::vector<uint32_t>, bool>, std::unique_ptr<LtProduct>> prepared_;

@@ -1,19 +1,19 @@
 #include "tessera/backend/cuda/kernels/lt_product.h"
 
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 
-#include "tessera/runtime/binary_cache.h"
+#include "tessera/backend/cuda/kernels/measured.h"
 
 namespace tessera::cuda {
 
 namespace {
 
 constexpr int64_t kWorkspace = int64_t(32) << 20;
-constexpr int kCandidates = 16, kTimedRuns = 5, kRounds = 3;
-constexpr int kSmallRuns = 20;  // of products that take less time than their launch
-constexpr int64_t kSmallProduct = int64_t(1) << 31;  // multiplications
+constexpr int kCandidates = 16;
+constexpr int64_t kShortProduct = int64_t(1) << 31;  // multiplications
 
 int type_of(DType dtype) {
   switch (dtype) {
@@ -114,11 +114,15 @@ std::string LtProduct::description() const {
              epilogue_ == kLtPlain ? "" : cat(" epilogue ", int(epilogue_)), adds_ ? " added" : "");
 }
 
-bool LtProduct::choose(const Operands& at, Stream stream) {
-  const std::string problem = description(), version = cat(lt().version());
-  const std::string device = cat(session_.info().name, ", ", session_.info().multiprocessors);
-  const BinaryKey key = {problem, "algorithm", version, device};
-  if (const auto kept = binary_cache().find(key); kept && kept->size() == sizeof algorithm_) {
+bool LtProduct::choose(const Operands& at, Stream stream, const Parts* parts) {
+  if (!find_algorithm(at, stream)) return false;
+  return parts == nullptr || !is_slower_than(*parts, at, stream);
+}
+
+bool LtProduct::find_algorithm(const Operands& at, Stream stream) {
+  const std::string problem = description();
+  if (const auto kept = find_measured(session_, problem, "algorithm");
+      kept && kept->size() == sizeof algorithm_) {
     std::memcpy(&algorithm_, kept->data(), sizeof algorithm_);
     return true;
   }
@@ -131,57 +135,37 @@ bool LtProduct::choose(const Operands& at, Stream stream) {
   std::erase_if(candidates, [](const LtCandidate& c) { return c.status != 0; });
   if (candidates.empty()) return false;
   algorithm_ = candidates.size() == 1 ? candidates[0].algorithm : fastest(candidates, at, stream);
-  binary_cache().store(
-      key, std::string_view(reinterpret_cast<const char*>(&algorithm_), sizeof algorithm_));
+  keep_measured(session_, problem, "algorithm",
+                std::string_view(reinterpret_cast<const char*>(&algorithm_), sizeof algorithm_));
   return true;
 }
 
-int64_t LtProduct::multiplications() const {
+bool LtProduct::is_slower_than(const Parts& parts, const Operands& at, Stream stream) const {
+  const std::string problem = cat(description(), " or ", parts.text);
+  if (const auto kept = find_measured(session_, problem, "way")) return *kept == "parts";
+  const float whole = least_time(session_, stream, is_short(), [&] { run(at, stream); });
+  const bool is_slower = least_time(session_, stream, is_short(), parts.run) < whole;
+  keep_measured(session_, problem, "way", is_slower ? "parts" : "whole");
+  return is_slower;
+}
+
+bool LtProduct::is_short() const {
   const int64_t depth = product_.first.transposed ? product_.first.rows : product_.first.columns;
-  return product_.batch.extent * product_.result.rows * product_.result.columns * depth;
+  return product_.batch.extent * product_.result.rows * product_.result.columns * depth <
+         kShortProduct;
 }
 
 LtAlgorithm LtProduct::fastest(const std::vector<LtCandidate>& candidates, const Operands& at,
                                Stream stream) const {
-  const Driver& d = driver();
-  const StreamId queue = session_.stream(stream);
-  EventId begin = nullptr, end = nullptr;
-  expect_success(d.event_create(&begin, 0), "creating an event");
-  expect_success(d.event_create(&end, 0), "creating an event");
-  const auto several = [&](const LtAlgorithm& algorithm, int runs) {
-    for (int i = 0; i < runs; ++i) run(algorithm, at, stream);
-  };
   const LtAlgorithm* best = &candidates[0].algorithm;
-  float least = -1;
+  float least = std::numeric_limits<float>::infinity();
   for (const LtCandidate& candidate : candidates) {
-    several(candidate.algorithm, 1);
-    // Small ones are replayed, as programs do: launched one by one, the launch is what is measured.
-    std::unique_ptr<gpu::GpuExecutable> replay;
-    if (multiplications() < kSmallProduct) {
-      std::string reason;
-      session_.begin_recording(stream);
-      several(candidate.algorithm, kSmallRuns);
-      replay = session_.end_recording(stream, reason);
-      if (replay) replay->launch({}, 0, stream);
-    }
-    for (int round = 0; round < kRounds; ++round) {
-      d.event_record(begin, queue);
-      if (replay) {
-        replay->launch({}, 0, stream);
-      } else {
-        several(candidate.algorithm, kTimedRuns);
-      }
-      d.event_record(end, queue);
-      float milliseconds = 0;
-      if (d.event_synchronize(end) != kSuccess) break;
-      d.event_elapsed(&milliseconds, begin, end);
-      if (least >= 0 && milliseconds >= least) continue;
-      least = milliseconds;
-      best = &candidate.algorithm;
-    }
+    const float time =
+        least_time(session_, stream, is_short(), [&] { run(candidate.algorithm, at, stream); });
+    if (time >= least) continue;
+    least = time;
+    best = &candidate.algorithm;
   }
-  d.event_destroy(begin);
-  d.event_destroy(end);
   return *best;
 }
 

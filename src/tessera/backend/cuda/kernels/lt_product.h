@@ -2,6 +2,8 @@
 // are aligned so.
 #pragma once
 
+#include <functional>
+
 #include "tessera/backend/cuda/kernels/product.h"
 
 namespace tessera::cuda {
@@ -26,9 +28,15 @@ class LtProduct {
   LtProduct(const LtProduct&) = delete;
   LtProduct& operator=(const LtProduct&) = delete;
 
+  // Another way to the same results, and all that its time depends on, in words.
+  struct Parts {
+    std::function<void()> run;
+    std::string text;
+  };
+
   // Finds the algorithm: what an earlier process measured, or by measuring now. False where the
-  // library knows none.
-  bool choose(const Operands& at, Stream stream);
+  // library knows none, or `parts` take less time.
+  bool choose(const Operands& at, Stream stream, const Parts* parts = nullptr);
   void run(const Operands& at, Stream stream) const { run(algorithm_, at, stream); }
 
   std::string description() const;
@@ -36,9 +44,11 @@ class LtProduct {
  private:
   void run(const LtAlgorithm& algorithm, const Operands& at, Stream stream) const;
   CublasLt::Layout layout(const Panel& panel, int64_t batch_stride) const;
+  bool find_algorithm(const Operands& at, Stream stream);
+  bool is_slower_than(const Parts& parts, const Operands& at, Stream stream) const;
   LtAlgorithm fastest(const std::vector<LtCandidate>& candidates, const Operands& at,
                       Stream stream) const;
-  int64_t multiplications() const;
+  bool is_short() const;  // takes less time than its launch
 
   Session& session_;
   const PanelProduct product_;

@@ -15,7 +15,7 @@ namespace {
 class MatmulSums : public gpu::GpuExecutable {
  public:
   MatmulSums(Session& session, const KernelCall& call)
-      : session_(session), call_(call), sums_(session, call.kernel, dtype()) {
+      : session_(session), call_(call), sums_(session, call.kernel, call.operands[1]) {
     KernelCall product;
     product.kernel = "matmul";
     product.operands = {call.operands[0], call.operands[1], call.operands[2]};
@@ -34,16 +34,20 @@ class MatmulSums : public gpu::GpuExecutable {
       p[i] = static_cast<std::byte*>(operand.mem);
       if (p[i] != nullptr) p[i] += operand.start * size_of(dtype());
     }
-    if (p[2] != nullptr && p[3] != nullptr && by_library(p, stream)) return;
-    if (p[2] != nullptr) product_->launch(at.first(3), 0, stream);
-    if (p[3] != nullptr) sums_(stream, p[1], p[3], call_.operands[1].view);
+    if (p[2] != nullptr && p[3] != nullptr && by_library(at, p, stream)) return;
+    by_parts(at, p, stream);
   }
 
  private:
   DType dtype() const { return call_.operands[0].dtype; }
 
-  // False where the library cannot.
-  bool by_library(std::byte* const* p, Stream stream) const {
+  void by_parts(std::span<const BufferRef> at, std::byte* const* p, Stream stream) const {
+    if (p[2] != nullptr) product_->launch(at.first(3), 0, stream);
+    if (p[3] != nullptr) sums_(stream, p[1], nullptr, p[3]);
+  }
+
+  // False where the library cannot, or the parts are faster.
+  bool by_library(std::span<const BufferRef> at, std::byte* const* p, Stream stream) const {
     if (!panels_ || alignment_of(p[3]) < 16) return false;
     const size_t first = panels_->swapped ? 1 : 0;
     const LtEpilogue epilogue = panels_->swapped ? kLtSumsOfFirst : kLtSumsOfSecond;
@@ -54,7 +58,8 @@ class MatmulSums : public gpu::GpuExecutable {
     const auto [found, is_new] = prepared_.try_emplace(alignments);
     if (is_new) {
       auto made = std::make_unique<LtProduct>(session_, *panels_, alignments, epilogue);
-      if (made->choose(operands, stream)) found->second = std::move(made);
+      const LtProduct::Parts parts = {[&] { by_parts(at, p, stream); }, sums_.source()};
+      if (made->choose(operands, stream, &parts)) found->second = std::move(made);
     }
     if (found->second == nullptr) return false;
     found->second->run(operands, stream);
