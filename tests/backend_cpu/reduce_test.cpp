@@ -116,6 +116,31 @@ TEST(Reduce, ManyColumns) {
   }
 }
 
+// A chain may write its result where it belongs before it is folded, unless the fold wants what
+// that memory held.
+TEST(Reduce, WhatIsStoredIsFoldedToo) {
+  for (const int64_t columns : {5, 300, 1536, 5000}) {
+    for (const bool by_rows : {true, false}) {
+      for (const bool of_result : {true, false}) {
+        const int64_t length = 90;
+        const Dims strides = strides_of(columns, length, by_rows);
+        KernelBuilder k({columns, length}, 1);
+        const int x = k.input(random_array(f32, columns * length, -2, 3));
+        const int y = k.input(random_array(f32, columns * length, -1, 1, 2));
+        const int out = k.output(f32, columns * length), sums = k.output(f32, columns);
+        const int v = k.load(x, strides);
+        const int product = k.scalar(ScalarOp::mul, {v, k.load(y, strides)});
+        const int sum = k.reduce(ReduceOp::sum, of_result ? product : v);
+        k.store(out, product, strides);
+        k.store(sums, sum, {1, 0}, 0, kRow);
+        SCOPED_TRACE(cat(columns, by_rows ? " rows" : " columns", of_result));
+        k.expect_matches(5e-6);
+        EXPECT_EQ(k.run()[size_t(sums)].bytes(), k.run_in_place(out, x)[size_t(sums)].bytes());
+      }
+    }
+  }
+}
+
 TEST(Reduce, EverythingToOneValue) {
   for (int64_t n : {1, 2, 100, 4097, 1000000}) {
     KernelBuilder k({n}, 0);

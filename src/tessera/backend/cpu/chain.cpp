@@ -133,14 +133,21 @@ class Joiner {
     chain_ = Step{};
   }
 
-  // A chain that only stores follow may write where its result belongs: nothing reads after it what
-  // that memory held before.
+  // A chain that only stores and folds of its result follow may write where its result belongs:
+  // nothing reads after it what that memory held before.
   void place_result() {
-    const auto is_store = [](const Step& step) { return step.kind == IrKind::store; };
-    const auto last = std::find_if_not(result_.rbegin(), result_.rend(), is_store);
+    const auto is_last = [](const Step& step) {
+      return step.kind == IrKind::store || step.kind == IrKind::reduce;
+    };
+    const auto last = std::find_if_not(result_.rbegin(), result_.rend(), is_last);
     if (last == result_.rend() || last->links.empty()) return;
+    const auto reads_another = [&](const Step& step) {
+      return step.kind == IrKind::reduce && (step.args[0] != last->reg || step.dot != nullptr);
+    };
+    if (std::any_of(last.base(), result_.end(), reads_another)) return;
     for (auto store = last.base(); store != result_.end(); ++store) {
-      if (store->level == Level::point && store->args[0] == last->reg) last->direct = store->access;
+      const bool stores = store->kind == IrKind::store && store->level == Level::point;
+      if (stores && store->args[0] == last->reg) last->direct = store->access;
     }
   }
 

@@ -9,7 +9,9 @@ namespace {
 
 constexpr int64_t kLongestRow = 4096;   // rows up to here are not cut
 constexpr int64_t kTransposeSide = 64;  // a square tile reads and writes whole cache lines
-constexpr int64_t kColumns = 1024;      // columns of a tile, where columns are contiguous
+constexpr int64_t kWidest = 4096;   // so many contiguous columns stay whole: lines in memory are
+                                    // then one run, which needs no copy
+constexpr int64_t kColumns = 1024;  // columns of a tile, where there are more
 constexpr int64_t kFewestColumns = 32;  // fewer waste most of each cache line
 constexpr int64_t kColumnTile = 16384;  // points of a tile that holds whole columns
 constexpr int64_t kMostSegments = 64;
@@ -51,7 +53,8 @@ void cut_rows(const Plan& plan, const Domain& domain, Tiling& t) {
 }
 
 void cut_columns(const Plan& plan, const Domain& domain, Tiling& t) {
-  const int64_t columns = std::min(domain.outer_count, kColumns);
+  const bool narrow = domain.outer_count <= kWidest;
+  const int64_t columns = narrow ? domain.outer_count : kColumns;
   const int64_t room = kColumnTile / std::max<int64_t>(1, domain.inner_count);
   const bool one_phase = plan.chunked.phases.size() <= 2;
   const int64_t chunk = std::max<int64_t>(4, 2 * chunk_points(plan.chunked) / columns);
