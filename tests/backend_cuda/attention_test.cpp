@@ -38,5 +38,11 @@ TEST_F(CudaAttention, FewQueriesAreLikeTheCpu) {
   }
 }
 
+TEST_F(CudaAttention, LayersNeedNoCopies) {
+  check_attention_layer({2, 12, 12, 300, 300, 64, 64, true}, kCuda, 0.03);
+  check_attention_layer({2, 4, 2, 130, 130, 128, 128, true, false, false, 0.1}, kCuda, 0.03);
+  check_attention_layer({2, 4, 2, 70, 70, 12, 12, true}, kCuda, 0.03);
+}
+
 }  // namespace
 }  // namespace tessera::test

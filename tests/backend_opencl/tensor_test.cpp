@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "backend_opencl/opencl_test.h"
+#include "support/device_attention.h"
 #include "support/expect_error.h"
 #include "tessera/backend/opencl/kernels/clblast.h"
 #include "tessera/conformance/reference.h"
@@ -238,6 +239,10 @@ TEST_F(OpenClTensor, GivesDenseProductsToClBlast) {
               opencl::multiply_dense(*dense, nothing, nullptr);
             }).find("matmul: CLBlast failed with status "),
             std::string::npos);
+}
+
+TEST_F(OpenClTensor, LayersOfAttentionNeedNoCopies) {
+  check_attention_layer({2, 4, 2, 9, 9, 6, 6, true, true, true, 0.25, DType::f32}, kOpenCl, 1e-5);
 }
 
 }  // namespace

@@ -28,6 +28,19 @@ inline GraphFunction function(std::vector<Value> externals, std::vector<Value> o
   return {std::move(externals), std::move(outputs), std::move(assigns)};
 }
 
+// Where each element lies, in the order of the view's positions.
+inline std::vector<int64_t> places(const View& view) {
+  std::vector<int64_t> result = {view.offset};
+  for (int i = 0; i < view.shape.rank(); ++i) {
+    std::vector<int64_t> next;
+    for (const int64_t place : result) {
+      for (int64_t k = 0; k < view.shape[i]; ++k) next.push_back(place + k * view.strides[i]);
+    }
+    result = std::move(next);
+  }
+  return result;
+}
+
 // Instances of `op` in the list.
 inline int count(const Instances& instances, Op op) {
   int n = 0;

@@ -152,5 +152,40 @@ TEST(JoinTurned, AProductThatIsReadTransposed) {
   EXPECT_EQ(turned({swap_last(weight), weight}), swap_last(weight));
 }
 
+// The gradient of what was split: parts of 2, 3 and 1 columns.
+TEST(JoinPads, PartsThatLieSideBySide) {
+  const Value a = leaf({4, 2}), b = leaf({4, 3}), c = leaf({4, 1});
+  Target target = target_with({});
+  const auto joined = [&](const Value& sum) {
+    return join(function({}, {sum}), target).outputs[0];
+  };
+  const auto at = [](const Value& x, int64_t before, double value = 0) {
+    return pad(x, {0, before}, {0, 6 - before - x.shape()[1]}, value);
+  };
+  const Value sum = at(b, 2) + (at(c, 5) + at(a, 0));
+  EXPECT_EQ(joined(sum), sum);
+  target.orders_outputs = true;
+  EXPECT_EQ(joined(sum), concat({a, b, c}, 1));
+  EXPECT_EQ(joined(apply(Op::exp, sum)), apply(Op::exp, concat({a, b, c}, 1)));
+  // Something is left out, or is there twice.
+  for (const Value& other :
+       {at(b, 2) + at(a, 0), at(a, 0) + at(b, 1) + at(c, 5), at(a, 0) + at(a, 0) + at(b, 2),
+        at(a, 0) + at(b, 2) + at(c, 5, 1), at(a, 0) + at(b, 2) + leaf({4, 6})}) {
+    EXPECT_FALSE(computes(function({}, {joined(other)}), Op::concat)) << other.shape();
+  }
+  const Value corner = pad(leaf({2, 3}), {0, 0}, {2, 3}, 0);
+  const Value rest = pad(leaf({2, 3}), {2, 3}, {0, 0}, 0);
+  EXPECT_EQ(joined(corner + rest), corner + rest);
+}
+
+// Sums of sums: their terms are too many to look at.
+TEST(JoinPads, GivesUpInTime) {
+  Value sum = pad(leaf({4, 2}), {0, 0}, {0, 4}, 0);
+  for (int i = 0; i < 60; ++i) sum = sum + sum;
+  Target target = target_with({});
+  target.orders_outputs = true;
+  EXPECT_EQ(join(function({}, {sum}), target).outputs[0], sum);
+}
+
 }  // namespace
 }  // namespace tessera

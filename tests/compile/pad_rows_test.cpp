@@ -13,17 +13,10 @@ namespace {
 
 using namespace graph;
 
-// Where each element lies, in the order of the view's positions.
-std::vector<int64_t> places(const View& view) {
-  std::vector<int64_t> result = {view.offset};
-  for (int i = 0; i < view.shape.rank(); ++i) {
-    std::vector<int64_t> next;
-    for (const int64_t place : result) {
-      for (int64_t k = 0; k < view.shape[i]; ++k) next.push_back(place + k * view.strides[i]);
-    }
-    result = std::move(next);
-  }
-  return result;
+// A view of four rows, once they begin `step` elements apart.
+std::optional<View> with_row_step(const View& view, int64_t columns, int64_t step) {
+  const Shape shape = {4, columns};
+  return rearranged(view, contiguous_view(shape), row_view(shape, step));
 }
 
 void expect_moved(const View& view, int64_t columns, int64_t step) {
@@ -253,11 +246,14 @@ TEST(PadRows, TheVerifierSeesRowsThatDoNotFit) {
   pad_rows(instances, 16);
   EXPECT_EQ(verify_instances(instances), "");
   const auto product = std::ranges::find(instances.list, Op::matmul, &Instance::op);
-  product->row_steps = {131};
+  product->stored[0].elements = kRows * 131;
+  EXPECT_NE(verify_instances(instances).find("is stored outside its buffer"), std::string::npos);
+  product->stored[0].view = contiguous_view({kRows, 131});
   EXPECT_NE(verify_instances(instances).find("reads outside bf16(6, 131)"), std::string::npos)
       << verify_instances(instances);
-  product->row_steps = {136, 136};
-  EXPECT_NE(verify_instances(instances).find("does not know how its rows lie"), std::string::npos);
+  product->stored.push_back({});
+  EXPECT_NE(verify_instances(instances).find("does not know where its outputs lie"),
+            std::string::npos);
 }
 
 }  // namespace

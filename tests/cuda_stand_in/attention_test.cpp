@@ -32,5 +32,17 @@ TEST_F(CudaAttentionTest, FewQueries) {
   check_attention({3, 1, 1, 1, 50, 4, 4, false, true, true, 0, DType::f32}, kCuda, 1e-5);
 }
 
+// By tiles, by the kernel of few queries, and by the plain kernels.
+TEST_F(CudaAttentionTest, LayersNeedNoCopies) {
+  for (const AttentionSpec& x : std::initializer_list<AttentionSpec>{
+           {2, 3, 3, 70, 70, 64, 64, true},
+           {1, 2, 1, 33, 33, 72, 72, true, true, false, 0.25},
+           {2, 4, 2, 3, 3, 16, 16, true, false, false, 0, DType::f16},
+           {2, 3, 3, 20, 20, 12, 12, true}}) {
+    check_attention_layer(x, kCuda, 0.03);
+  }
+  check_attention_layer({2, 4, 2, 18, 18, 6, 6, true, false, true, 0, DType::f32}, kCuda, 1e-5);
+}
+
 }  // namespace
 }  // namespace tessera::test

@@ -18,4 +18,9 @@ struct AttentionSpec {
 // The result and the gradients of q, k and v are within `tolerance` of the largest of the CPU's.
 void check_attention(const AttentionSpec& spec, Device device, double tolerance);
 
+// The same of a layer: q, k and v are parts of one product, and the results of all heads, side by
+// side, are a factor of another; t and s, d and e are equal. Nothing copies what attention wrote,
+// and where it lies does not change a bit. REQUIRES a device whose kernels write with any strides.
+void check_attention_layer(const AttentionSpec& spec, Device device, double tolerance);
+
 }  // namespace tessera::test

@@ -73,6 +73,11 @@ Program compile_graph(const GraphFunction& function, const Target& target,
     if (options.verify) check("rematerialize", verify_instances(instances));
     clock.done("rematerialize");
   }
+  if (options.order_outputs && target.orders_outputs) {
+    order_outputs(instances);
+    if (options.verify) check("order_outputs", verify_instances(instances));
+    clock.done("order_outputs");
+  }
   if (options.fuse && options.recompute) {
     recompute(instances, target.table_words);
     if (options.verify) check("recompute", verify_instances(instances));

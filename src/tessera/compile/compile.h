@@ -1,6 +1,6 @@
 // The compiler: graph in, Program out. Passes in order: lower, simplify, match, join, layout,
-// rematerialize, recompute, pad_rows, fuse, schedule, horizontal, plan_memory. Each is a file here
-// and deterministic.
+// rematerialize, order_outputs, recompute, pad_rows, fuse, schedule, horizontal, plan_memory. Each
+// is a file here and deterministic.
 #pragma once
 
 #include <string>
@@ -13,6 +13,7 @@ struct CompileOptions {
   bool simplify = true;
   bool match = true;          // and join
   bool rematerialize = true;  // off: checkpoint has no effect
+  bool order_outputs = true;  // off: all outputs are stored in the order of their axes
   bool recompute = true;      // off: what kernels share is stored once, never computed twice
   bool pad_rows = true;       // off: all rows are packed
   bool fuse = true;           // off: one kernel per instance

@@ -96,11 +96,13 @@ class Fuser {
   }
 
   int buffer_of(ValueId id) {
+    const Instance& source = instances_.list[size_t(id.first)];
+    const Stored where = stored(source, id.second);
+    id.second = where.home;
     const auto it = buffers_.find(id);
     if (it != buffers_.end()) return it->second;
-    const Instance& source = instances_.list[size_t(id.first)];
-    const int buffer = add_buffer(BufferKind::temporary, 0, source.types[size_t(id.second)],
-                                  stored_elements(source, id.second));
+    const int buffer =
+        add_buffer(BufferKind::temporary, 0, source.types[size_t(where.home)], where.elements);
     buffers_[id] = buffer;
     if (source.op == Op::constant) fill(source, buffer);
     return buffer;
@@ -180,7 +182,7 @@ class Fuser {
       node.buffers.push_back(buffer_of({o.inst, o.out}));
     }
     for (size_t i = 0; i < x.types.size(); ++i) {
-      node.call.operands.push_back({x.types[i].dtype, stored_view(x, int(i))});
+      node.call.operands.push_back({x.types[i].dtype, stored(x, int(i)).view});
       node.buffers.push_back(x.used[i] ? buffer_of({index, int(i)}) : -1);
     }
     node.scope = x.scope;

@@ -20,6 +20,14 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
+// Where an output lies: in the buffer of output `home` of the same instance, which has so many
+// elements.
+struct Stored {
+  int home = 0;
+  View view;
+  int64_t elements = 0;
+};
+
 // One operation with storage for its outputs. A cast to the dtype of its input is a copy.
 struct Instance {
   Op op = Op::leaf;
@@ -27,9 +35,8 @@ struct Instance {
   std::vector<Operand> inputs;
   std::vector<Type> types;
   std::vector<char> used;  // which outputs anyone reads; same length as types
-  // Per output: elements from the start of a row, the last axis, to that of the next. Empty: all
-  // are packed.
-  std::vector<int64_t> row_steps = {};
+  // Per output. Empty: all are packed, each in a buffer of its own.
+  std::vector<Stored> stored = {};
   uint32_t scope = 0;
   SourceLine line = {};
   int external = -1;         // leaf only
@@ -37,9 +44,8 @@ struct Instance {
   bool late = false;         // a recomputation: to be scheduled when its value is needed
 };
 
-// Where output `out` lies in its buffer, and how many elements that buffer has.
-View stored_view(const Instance& x, int out);
-int64_t stored_elements(const Instance& x, int out);
+Stored stored(const Instance& x, int out);
+void store(Instance& x, int out, const Stored& where);
 
 // Instances in topological order.
 struct Instances {

@@ -150,11 +150,73 @@ GraphFunction turn_products(const GraphFunction& function) {
       });
 }
 
+// The only axis along which a value is padded with zeros.
+std::optional<int> padded_axis(const Value& v) {
+  const Node& node = *v.node;
+  if (node.op != Op::pad || scalar_as_double(v.dtype(), node.attrs.bits) != 0) return {};
+  std::optional<int> axis;
+  for (int i = 0; i < v.shape().rank(); ++i) {
+    if (node.attrs.a[i] == 0 && node.attrs.b[i] == 0) continue;
+    if (axis) return {};
+    axis = i;
+  }
+  return axis;
+}
+
+constexpr size_t kMostParts = 64;
+
+// The terms of a sum, where all are pads, and few.
+std::vector<Value> padded_terms(const Value& first, const Value& second) {
+  std::vector<Value> open = {first, second}, terms;
+  while (!open.empty() && open.size() + terms.size() <= kMostParts) {
+    const Value v = open.back();
+    open.pop_back();
+    if (v.node->op == Op::add) {
+      for (const Value& input : v.node->inputs()) open.push_back(input);
+    } else if (padded_axis(v)) {
+      terms.push_back(v);
+    } else {
+      return {};
+    }
+  }
+  return open.empty() ? terms : std::vector<Value>{};
+}
+
+// What the terms of `whole` are without their zeros, side by side; nothing where they overlap or
+// leave something out.
+std::optional<Value> joined_pads(std::vector<Value> terms, const Type& whole) {
+  if (terms.empty()) return {};
+  const int axis = *padded_axis(terms[0]);
+  const auto start = [&](const Value& term) { return term.node->attrs.a[axis]; };
+  std::ranges::sort(terms, {}, start);
+  int64_t end = 0;
+  std::vector<Value> parts;
+  for (const Value& term : terms) {
+    if (term.type() != whole || padded_axis(term) != axis || start(term) != end) return {};
+    parts.push_back(term.node->inputs()[0]);
+    end += parts.back().shape()[axis];
+  }
+  if (end != whole.shape[axis]) return {};
+  return graph::concat(parts, axis);
+}
+
+// A sum of values that are zero wherever the others are not becomes their concat, as is the
+// gradient of what was split; a negative zero then stays one.
+GraphFunction join_pads(const GraphFunction& function) {
+  return rewrite_function(
+      function, [](const NodePtr& node, const std::vector<Value>& inputs) -> std::vector<Value> {
+        if (node->op != Op::add) return {};
+        const auto joined = joined_pads(padded_terms(inputs[0], inputs[1]), node->types[0]);
+        return joined ? std::vector{*joined} : std::vector<Value>{};
+      });
+}
+
 }  // namespace
 
 GraphFunction join(GraphFunction function, const Target& target) {
   if (target.has(info(Op::matmul_sums).kernel)) function = join_sums(function);
   if (target.row_bytes > 0) function = turn_products(function);
+  if (target.orders_outputs) function = join_pads(function);
   while (const std::optional<Pair> pair = find_pair(function)) {
     function = rewrite_function(
         function, [&](const NodePtr& node, const std::vector<Value>&) -> std::vector<Value> {

@@ -6,19 +6,6 @@
 
 namespace tessera {
 
-View stored_view(const Instance& x, int out) {
-  const Shape& shape = x.types[size_t(out)].shape;
-  if (x.row_steps.empty() || shape.empty()) return contiguous_view(shape);
-  return row_view(shape, x.row_steps[size_t(out)]);
-}
-
-int64_t stored_elements(const Instance& x, int out) {
-  const Shape& shape = x.types[size_t(out)].shape;
-  const int64_t elements = numel(shape);
-  if (x.row_steps.empty() || elements == 0 || shape.empty()) return elements;
-  return elements / shape.back() * x.row_steps[size_t(out)];
-}
-
 namespace {
 
 // What a row becomes: whole lines of a cache where it hardly grows, else what products need.
@@ -65,17 +52,24 @@ class RowPadder {
     for (const Instance& x : instances_.list) check_inputs(x);
     for (Instance& x : instances_.list) {
       for (Operand& o : x.inputs) {
-        if (const Candidate* c = candidate(o)) o.view = *with_row_step(o.view, c->columns, c->step);
+        if (const Candidate* c = candidate(o)) o.view = *padded_view(o.view, *c);
       }
     }
-    for (const auto& [i, c] : candidates_) set_step(instances_.list[size_t(i)], c);
+    for (const auto& [i, c] : candidates_) {
+      store(instances_.list[size_t(i)], c.out, {c.out, c.rows, c.elements});
+    }
   }
 
  private:
   struct Candidate {
     int out;
-    int64_t columns, step;
+    View rows;  // as they will lie
+    int64_t elements;
   };
+
+  static std::optional<View> padded_view(const View& view, const Candidate& c) {
+    return rearranged(view, contiguous_view(c.rows.shape), c.rows);
+  }
 
   const Candidate* candidate(const Operand& o) const {
     const auto it = candidates_.find(o.inst);
@@ -97,7 +91,8 @@ class RowPadder {
     const int64_t columns = type.shape.back(), bytes = columns * size_of(type.dtype);
     const int64_t padded = padded_row(bytes, row_bytes_);
     if (padded == bytes) return;
-    candidates_[i] = {row->output, columns, padded / size_of(type.dtype)};
+    const int64_t step = padded / size_of(type.dtype);
+    candidates_[i] = {row->output, row_view(type.shape, step), numel(type.shape) / columns * step};
   }
 
   void check_inputs(const Instance& x) {
@@ -106,19 +101,12 @@ class RowPadder {
       const Operand& o = x.inputs[k];
       const Candidate* const c = candidate(o);
       if (c == nullptr) continue;
-      const auto view = with_row_step(o.view, c->columns, c->step);
+      const auto view = padded_view(o.view, *c);
       // Products walk along any strides, others from row to row.
       const bool takes = row != nullptr && int(k) < row->inputs && view &&
                          (x.op != Op::cross_entropy || row_step(*view));
       if (!takes) keep_packed(o);
     }
-  }
-
-  static void set_step(Instance& x, const Candidate& c) {
-    for (const Type& type : x.types) {
-      x.row_steps.push_back(type.shape.empty() ? 1 : type.shape.back());
-    }
-    x.row_steps[size_t(c.out)] = c.step;
   }
 
   Instances& instances_;

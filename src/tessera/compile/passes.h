@@ -25,7 +25,8 @@ GraphFunction match(const GraphFunction& function, const Target& target);
 // one for its gradient, where that does not depend on the loss; a product and the sums of its
 // second factor's columns, as are the gradients of a weight and of its bias, where the target has
 // a kernel for both. Products that are only read transposed are turned, where the target asks for
-// rows of whole chunks.
+// rows of whole chunks. Sums of what is padded side by side become concats, where the target's
+// kernels can write such parts.
 GraphFunction join(GraphFunction function, const Target& target);
 
 // Graph to instances. ---------------------------------------------------------------------------
@@ -36,6 +37,10 @@ Instances layout(const GraphFunction& function);
 // Clones what a checkpoint region computes for its users outside, so that nothing but the region's
 // inputs and outputs stays alive in between.
 void rematerialize(Instances& instances);
+
+// Has kernels that write with any strides, attention's, store their outputs in the order in which
+// they are read, side by side where they are concatenated; what only copied them goes.
+void order_outputs(Instances& instances);
 
 // Clones cheap elementwise values into the kernels that read them, where that moves fewer bytes
 // than storing them and keeps hardly more memory alive.

@@ -103,7 +103,7 @@ class Planner {
     std::vector<int> taken;  // inputs whose memory an output of this kernel took over
     for (size_t i = first_output(node); i < node.buffers.size(); ++i) {
       const int b = node.buffers[i];
-      if (b < 0 || !is_temporary(b)) continue;
+      if (b < 0 || !is_temporary(b) || maker_[size_t(b)] == &node) continue;
       maker_[size_t(b)] = &node;
       const int shared = find_shared(k, i, taken);
       if (shared >= 0) {

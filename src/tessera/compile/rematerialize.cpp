@@ -90,6 +90,13 @@ class RegionCloner {
   std::unordered_map<int, int> clones_;  // old index -> new index of the clone
 };
 
+// Who reads a buffer wants all that lies in it.
+void use_whole_buffers(Instance& x) {
+  for (size_t i = 0; i < x.stored.size(); ++i) {
+    if (x.used[size_t(x.stored[i].home)]) x.used[i] = 1;
+  }
+}
+
 }  // namespace
 
 void remove_dead(Instances& instances) {
@@ -123,6 +130,7 @@ void remove_dead(Instances& instances) {
     assign.value.inst = moved[size_t(assign.value.inst)];
     use(assign.value);
   }
+  for (Instance& instance : instances.list) use_whole_buffers(instance);
   instances.exported.clear();
 }
 

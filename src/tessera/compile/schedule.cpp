@@ -153,7 +153,9 @@ class Scheduler {
     int64_t bytes = 0;
     const KernelNode& node = graph_.kernels[size_t(k)];
     for (size_t i = first_output(node); i < node.buffers.size(); ++i) {
-      if (node.buffers[i] >= 0 && is_temporary(node.buffers[i])) bytes += size(node.buffers[i]);
+      const auto here = node.buffers.begin() + ptrdiff_t(i);
+      const bool counted = std::find(node.buffers.begin(), here, *here) != here;  // they may share
+      if (*here >= 0 && is_temporary(*here) && !counted) bytes += size(*here);
     }
     for_each_input(k, [&](int b) {
       if (remaining_[size_t(b)] == 1 && is_temporary(b)) bytes -= size(b);

@@ -17,7 +17,7 @@ std::string check_operand(const Instances& instances, const Operand& o, size_t b
   const Instance& source = instances.list[size_t(o.inst)];
   if (o.out < 0 || size_t(o.out) >= source.types.size()) return cat("reads output ", o.out);
   if (o.view.shape.rank() != o.view.strides.rank()) return "has a view with too few strides";
-  if (!inside(o.view, stored_elements(source, o.out))) {
+  if (!inside(o.view, stored(source, o.out).elements)) {
     return cat("reads outside ", source.types[size_t(o.out)]);
   }
   return {};
@@ -36,8 +36,11 @@ std::string verify_instances(const Instances& instances) {
     if (info(x.op).kind == OpKind::marker)
       return wrong("is a marker, which lower should have removed");
     if (x.used.size() != x.types.size()) return wrong("does not know which outputs are used");
-    if (!x.row_steps.empty() && x.row_steps.size() != x.types.size())
-      return wrong("does not know how its rows lie");
+    if (!x.stored.empty() && x.stored.size() != x.types.size())
+      return wrong("does not know where its outputs lie");
+    for (const Stored& where : x.stored) {
+      if (!inside(where.view, where.elements)) return wrong("is stored outside its buffer");
+    }
     for (const Operand& o : x.inputs) {
       if (const std::string what = check_operand(instances, o, i); !what.empty())
         return wrong(what);

@@ -1,5 +1,8 @@
 #include "tessera/compile/views.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace tessera {
 
 namespace {
@@ -45,6 +48,42 @@ std::optional<View> reshape_view(const View& view, const Shape& shape) {
     new_end = new_begin;
   }
   return result;
+}
+
+// A place in a packed buffer is a number whose digits are the axes; here is one of them, and what
+// of it a view reaches.
+struct Digit {
+  int64_t extent, from, to;  // strides before and after
+  int64_t least = 0, most = 0;
+};
+
+// Least first. Axes that lie side by side before and after are one.
+std::optional<std::vector<Digit>> digits_of(const View& from, const View& to) {
+  std::vector<Digit> all, result;
+  for (int i = 0; i < from.shape.rank(); ++i) {
+    if (from.shape[i] != 1) all.push_back({from.shape[i], from.strides[i], to.strides[i]});
+  }
+  std::ranges::sort(all, {}, &Digit::from);
+  int64_t count = 1;
+  for (const Digit& digit : all) {
+    if (digit.from != count) return std::nullopt;
+    count *= digit.extent;
+    if (!result.empty() && digit.to == result.back().to * result.back().extent) {
+      result.back().extent *= digit.extent;
+    } else {
+      result.push_back(digit);
+    }
+  }
+  if (from.offset != 0) return std::nullopt;
+  if (result.empty()) result.push_back({1, 1, 1});
+  return result;
+}
+
+// The one along which a stride leads.
+Digit& digit_of(std::vector<Digit>& digits, int64_t stride) {
+  size_t i = digits.size() - 1;
+  while (stride % digits[i].from != 0) --i;  // the least has stride 1
+  return digits[i];
 }
 
 }  // namespace
@@ -99,21 +138,27 @@ View row_view(const Shape& shape, int64_t step) {
   return {shape, row_major_strides(padded), 0};
 }
 
-std::optional<View> with_row_step(const View& view, int64_t columns, int64_t step) {
+std::optional<View> rearranged(const View& view, const View& from, const View& to) {
+  const std::optional<std::vector<Digit>> found = digits_of(from, to);
+  if (!found) return std::nullopt;
   View result = view;
   if (numel(view.shape) == 0) return result;
-  int64_t least = view.offset % columns, most = least;  // columns that the view reaches
-  result.offset = view.offset / columns * step + least;
-  for (int i = 0; i < view.shape.rank(); ++i) {
-    const int64_t stride = view.strides[i];
-    if (stride % columns == 0) {
-      result.strides[i] = stride / columns * step;
-      continue;
-    }
-    const int64_t reach = (view.shape[i] - 1) * stride;
-    (reach < 0 ? least : most) += reach;
+  std::vector<Digit> digits = *found;
+  result.offset = to.offset;
+  for (Digit& digit : digits) {
+    const int64_t at = view.offset / digit.from % digit.extent;
+    digit.least = digit.most = at;
+    result.offset += at * digit.to;
   }
-  if (least < 0 || most >= columns) return std::nullopt;
+  for (int i = 0; i < view.shape.rank(); ++i) {
+    Digit& digit = digit_of(digits, view.strides[i]);
+    const int64_t steps = view.strides[i] / digit.from, reach = (view.shape[i] - 1) * steps;
+    result.strides[i] = steps * digit.to;
+    (reach < 0 ? digit.least : digit.most) += reach;
+  }
+  for (const Digit& digit : digits) {
+    if (digit.least < 0 || digit.most >= digit.extent) return std::nullopt;
+  }
   return result;
 }
 

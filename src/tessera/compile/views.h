@@ -18,8 +18,9 @@ bool is_packed(const View& view);
 // Row-major, with `step` elements from the start of a row, the last axis, to that of the next.
 View row_view(const Shape& shape, int64_t step);
 
-// A view of packed rows of `columns` elements, once the rows begin `step` elements apart; nothing
-// when an axis of it goes on from one row into the next.
-std::optional<View> with_row_step(const View& view, int64_t columns, int64_t step);
+// A view of elements that lay as `from` says, once they lie as `to` says; nothing where no strides
+// express it: an axis goes on from one row into the next, say, and rows now lie apart. `from` and
+// `to` have one shape; nothing, too, where `from` is not all of a buffer, in any order of its axes.
+std::optional<View> rearranged(const View& view, const View& from, const View& to);
 
 }  // namespace tessera

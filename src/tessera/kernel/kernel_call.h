@@ -85,8 +85,10 @@ int64_t words_of_part(const KernelIR& ir);
 //   attention            q (B, H, T, D), k (B, G, S, D), v (B, G, S, E) and what attrs.axis names
 //                        (base/attention_options.h) -> y (B, H, T, E), lse (B, H, T) in the compute
 //                        type: graph/attention.h; attrs.scalar = scale, attrs.rate = dropout; any
-//                        strides; no extent is 0
-//   attention_backward   g (B, H, T, E), q, k, v, y, lse and what attrs.axis names -> dq, dk, dv
+//                        strides, but lse and, unless Target::orders_outputs, y are packed; no
+//                        extent is 0
+//   attention_backward   g (B, H, T, E), q, k, v, y, lse and what attrs.axis names -> dq, dk, dv,
+//                        packed unless Target::orders_outputs
 //   custom               what `custom` says; packed; every output has a buffer
 //   copy                 x -> y of the same shape and dtype; any strides
 // Of those with several outputs, any may be left out: it has no buffer (a null handle).
@@ -99,6 +101,7 @@ struct Target {
   std::vector<std::string> named_kernels;  // those it has
   int64_t table_words = 0;  // of a joined kernel's table; 0: it has no joined kernels
   int64_t row_bytes = 0;    // rows of a product's operands best begin at multiples of it; 0: any
+  bool orders_outputs = false;  // attention and attention_backward write with any strides
 
   bool has(std::string_view kernel) const;
 };

@@ -36,8 +36,8 @@ class ProgramCache {
     const CompileOptions& o = compile_options();
     const HostSpan span(Profile::Kind::trace, "find program");
     std::string key = structure_key(function) + to_string(device.device);
-    for (const bool bit : {o.simplify, o.match, o.rematerialize, o.recompute, o.pad_rows, o.fuse,
-                           o.horizontal, o.kernel_ops, allows_tf32()}) {
+    for (const bool bit : {o.simplify, o.match, o.rematerialize, o.order_outputs, o.recompute,
+                           o.pad_rows, o.fuse, o.horizontal, o.kernel_ops, allows_tf32()}) {
       key.push_back(char('0' + bit));
     }
     const std::lock_guard lock(mutex_);

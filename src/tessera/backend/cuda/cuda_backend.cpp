@@ -89,6 +89,7 @@ Target describe_target(const DeviceInfo& info, int driver_version, const std::st
   for (const OwnKernel& own : kOwnKernels) target.named_kernels.emplace_back(own.name);
   target.table_words = table_words(driver_version);
   if (cublaslt_library().lt) target.row_bytes = kRowBytes;
+  target.orders_outputs = true;
   return target;
 }
 

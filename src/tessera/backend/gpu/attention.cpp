@@ -145,7 +145,14 @@ AttentionCall::AttentionCall(const KernelCall& call) : call_(call) {
 
 template <class T>
 AttentionProblem<T> AttentionCall::problem() const {
-  auto strides = [this](int i) { return i < 0 ? Axes() : axes_of(view(i).strides, 0); };
+  const auto strides = [this](int i) {
+    AttentionStrides result;
+    for (int axis = 0; i >= 0 && axis < view(i).shape.rank(); ++axis) {
+      result.at[axis] = view(i).strides[axis];
+    }
+    return result;
+  };
+  const auto only = [&](bool here, int i) { return strides(here ? i : -1); };
   const bool backward = is_backward();
   return {q().shape[0],
           q().shape[1],
@@ -158,9 +165,12 @@ AttentionProblem<T> AttentionCall::problem() const {
           strides(q_ + 2),
           strides(mask_),
           strides(lengths_),
-          strides(backward ? 0 : -1),
-          strides(backward ? 4 : -1),
-          strides(backward ? 5 : -1),
+          only(backward, 0),
+          strides(backward ? 4 : outputs_),
+          only(backward, 5),
+          only(backward, outputs_),
+          only(backward, outputs_ + 1),
+          only(backward, outputs_ + 2),
           T(call_.attrs.scalar),
           T(1 / (1 - call_.attrs.rate)),
           float(1 - call_.attrs.rate)};
@@ -193,7 +203,7 @@ void AttentionCall::add_inputs(Arguments& args, std::span<const BufferRef> at) c
 std::string AttentionCall::source(const Session& session, std::string_view text,
                                   Replacements words) const {
   const bool adds = mask_ >= 0 && call_.operands[size_t(mask_)].dtype != DType::boolean;
-  std::string whole = cat(kAxesText, kAttentionCommon, text);
+  std::string whole = cat(kAttentionCommon, text);
   for (const auto& [word, value] : words) whole = replace_all(whole, word, value);
   return complete_source(session, whole, dtype(),
                          {{"$depth", cat(q().shape[3])},

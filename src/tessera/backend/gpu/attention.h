@@ -8,11 +8,16 @@
 
 namespace tessera::gpu {
 
+// Strides of an operand; its last ones are 0 where it has fewer axes.
+struct AttentionStrides {
+  int64_t at[4] = {};
+};
+
 // The argument of the kernels, T its compute type.
 template <class T>
 struct AttentionProblem {
   int64_t batch, heads, groups, queries, keys, options;
-  Axes q, k, v, mask, lengths, g, y, lse;
+  AttentionStrides q, k, v, mask, lengths, g, y, lse, dq, dk, dv;
   T scale, kept_scale;
   float keep;
 };
@@ -30,8 +35,10 @@ class AttentionCall {
   const View& q() const { return view(q_); }
   const View& k() const { return view(q_ + 1); }
   const View& v() const { return view(q_ + 2); }
-  const View& g() const { return view(0); }  // backward only, as the next
-  const View& y() const { return view(4); }
+  const View& g() const { return view(0); }  // backward only
+  const View& y() const { return view(is_backward() ? 4 : outputs_); }
+  // backward only: dq, dk, dv
+  const View& gradient(int i) const { return view(outputs_ + i); }
   int first_output() const { return outputs_; }
 
   template <class T>

@@ -15,10 +15,11 @@ inline constexpr std::string_view kAttentionCommon = R"(
 #define E $values
 #define UNSEEN (($T)-INFINITY)
 
+typedef struct { i64 at[4]; } Strides;
 typedef struct {
   i64 batch, heads, groups, queries, keys;
   i64 options;  // base/attention_options.h
-  Axes q, k, v, mask, lengths, g, y, lse;  // strides
+  Strides q, k, v, mask, lengths, g, y, lse, dq, dk, dv;
   $T scale, kept_scale;
   f32 keep;
 } Attention;
@@ -144,16 +145,16 @@ tessera_attention(GLOBAL const $S* q, i64 q_start, GLOBAL const $S* k, i64 k_sta
   }
   BARRIER;
   // A query that sees no key has y 0 and lse 0.
-  const i64 row0 = bh * p.queries + t0;
+  y += y_start + b * p.y.at[0] + h * p.y.at[1];
   for (i32 e = lane; e < BQ * E && (wanted & 1); e += LANES) {
     const i32 i = e / E;
     if (t0 + i >= p.queries) continue;
     const $T mean = top[i] == UNSEEN ? 0 : sums[e] / total[i];
-    y[y_start + (row0 + i) * E + e % E] = STORE(mean);
+    y[(t0 + i) * p.y.at[2] + e % E * p.y.at[3]] = STORE(mean);
   }
   for (i32 i = lane; i < BQ && (wanted & 2); i += LANES) {
     if (t0 + i >= p.queries) continue;
-    lse[lse_start + row0 + i] = top[i] == UNSEEN ? 0 : top[i] + log(total[i]);
+    lse[lse_start + bh * p.queries + t0 + i] = top[i] == UNSEEN ? 0 : top[i] + log(total[i]);
   }
 }
 )";
@@ -211,9 +212,10 @@ tessera_attention_queries(GLOBAL const $S* g, i64 g_start, GLOBAL const $S* q, i
     BARRIER;
   }
   BARRIER;
+  dq += dq_start + b * p.dq.at[0] + h * p.dq.at[1];
   for (i32 e = lane; e < BQ * D; e += LANES) {
     if (t0 + e / D >= p.queries) continue;
-    dq[dq_start + (bh * p.queries + t0) * D + e] = STORE(sums[e] * p.scale);
+    dq[(t0 + e / D) * p.dq.at[2] + e % D * p.dq.at[3]] = STORE(sums[e] * p.scale);
   }
 }
 )";
@@ -281,11 +283,15 @@ tessera_attention_keys(GLOBAL const $S* g, i64 g_start, GLOBAL const $S* q, i64 
     BARRIER;
   }
   BARRIER;
+  dk += dk_start + b * p.dk.at[0] + group * p.dk.at[1];
   for (i32 e = lane; e < BK * D && (wanted & 1); e += LANES) {
-    if (s0 + e / D < p.keys) dk[dk_start + (bg * p.keys + s0) * D + e] = STORE(k_sums[e]);
+    if (s0 + e / D >= p.keys) continue;
+    dk[(s0 + e / D) * p.dk.at[2] + e % D * p.dk.at[3]] = STORE(k_sums[e]);
   }
+  dv += dv_start + b * p.dv.at[0] + group * p.dv.at[1];
   for (i32 e = lane; e < BK * E && (wanted & 2); e += LANES) {
-    if (s0 + e / E < p.keys) dv[dv_start + (bg * p.keys + s0) * E + e] = STORE(v_sums[e]);
+    if (s0 + e / E >= p.keys) continue;
+    dv[(s0 + e / E) * p.dv.at[2] + e % E * p.dv.at[3]] = STORE(v_sums[e]);
   }
 }
 )";

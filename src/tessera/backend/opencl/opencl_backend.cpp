@@ -24,6 +24,7 @@ Target describe_target(const DeviceInfo& info, const std::string& name) {
     target.named_kernels.emplace_back(row.name);
   }
   target.named_kernels.emplace_back("custom");
+  target.orders_outputs = true;
   return target;
 }
 

@@ -113,11 +113,12 @@ tessera_attention_few(const $S* q, i64 q_start, const $S* k, i64 k_start, const 
   total = 0;
   for (i32 w = 0; w < WARPS; ++w) total += totals[w] * expf(tops[w] - shift);
   // A query that sees no key has y 0 and lse 0.
+  y += y_start + b * p.y.at[0] + h * p.y.at[1] + t * p.y.at[2];
   for (i32 i = LANE; i < D && (wanted & 1); i += LANES) {
     f32 sum = 0;
     for (i32 w = 0; w < WARPS; ++w) sum += all_sums[w][i] * expf(tops[w] - shift);
     const f32 mean = best == UNSEEN ? 0 : sum / total;
-    y[y_start + row * D + i] = STORE(mean);
+    y[i * p.y.at[3]] = STORE(mean);
   }
   if (LANE == 0 && (wanted & 2)) {
     lse[lse_start + row] = best == UNSEEN ? 0 : best + logf(total);

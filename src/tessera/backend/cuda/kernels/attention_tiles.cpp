@@ -28,8 +28,12 @@ bool suits(const AttentionCall& call) {
     if (!is_chunked(*view, call.dtype()) || view->shape[3] > kMostColumns) return false;
     if (view->shape[2] > std::numeric_limits<int32_t>::max()) return false;
   }
-  return !call.is_backward() ||
-         (is_chunked(call.g(), call.dtype()) && is_chunked(call.y(), call.dtype()));
+  if (!is_chunked(call.y(), call.dtype())) return false;
+  if (!call.is_backward()) return true;
+  for (const View* view : {&call.g(), &call.gradient(0), &call.gradient(1), &call.gradient(2)}) {
+    if (!is_chunked(*view, call.dtype())) return false;
+  }
+  return true;
 }
 
 // Rows of a group's own tiles, and of those it walks along.

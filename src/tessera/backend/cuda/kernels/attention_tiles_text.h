@@ -62,9 +62,10 @@ DEVICE void pack_rows(u32 (&to)[N / 2][4], const f32 (&from)[N][4]) {
   }
 }
 
-// Rows of a result into packed ones of C columns in memory, times a factor each.
+// Rows of a result into ones of C columns in memory, `step` apart, times a factor each.
 template <i32 N, i32 C>
-DEVICE void store_rows(u16* to, const f32 (&d)[N][4], i64 first, i64 end, f32 upper, f32 lower) {
+DEVICE void store_rows(u16* to, i64 step, const f32 (&d)[N][4], i64 first, i64 end, f32 upper,
+                       f32 lower) {
   const i32 lane = LANE % WARP;
 #pragma unroll
   for (i32 half = 0; half < 2; ++half) {
@@ -74,7 +75,7 @@ DEVICE void store_rows(u16* to, const f32 (&d)[N][4], i64 first, i64 end, f32 up
     for (i32 j = 0; j < N; ++j) {
       const i32 column = 8 * j + lane % 4 * 2;
       if (row >= end || column >= C) continue;
-      *(u32*)(to + row * C + column) = pack(d[j][2 * half] * factor, d[j][2 * half + 1] * factor);
+      *(u32*)(to + row * step + column) = pack(d[j][2 * half] * factor, d[j][2 * half + 1] * factor);
     }
   }
 }
@@ -187,8 +188,9 @@ tessera_attention_tiles(const $S* q, i64 q_start, const $S* k, i64 k_start, cons
   }
   // A query that sees no key has y 0 and lse 0.
   if (wanted & 1) {
-    store_rows<EP / 8, E>(y + y_start + bh * p.queries * E, sums, t0, p.queries,
-                          top[0] == UNSEEN ? 0 : 1 / total[0], top[1] == UNSEEN ? 0 : 1 / total[1]);
+    store_rows<EP / 8, E>(y + y_start + b * p.y.at[0] + h * p.y.at[1], p.y.at[2], sums, t0,
+                          p.queries, top[0] == UNSEEN ? 0 : 1 / total[0],
+                          top[1] == UNSEEN ? 0 : 1 / total[1]);
   }
   if ((wanted & 2) && lane % 4 == 0) {
 #pragma unroll
@@ -320,7 +322,8 @@ tessera_attention_query_tiles(const $S* g, i64 g_start, const $S* q, i64 q_start
     along<DP, COLS, COLS>(sums, ds, k_tile);
     wait_products<0>(sums);
   }
-  store_rows<DP / 8, D>(dq + dq_start + bh * p.queries * D, sums, t0, p.queries, p.scale, p.scale);
+  store_rows<DP / 8, D>(dq + dq_start + b * p.dq.at[0] + h * p.dq.at[1], p.dq.at[2], sums, t0,
+                        p.queries, p.scale, p.scale);
 }
 )";
 
@@ -444,10 +447,12 @@ tessera_attention_key_tiles(const $S* g, i64 g_start, const $S* q, i64 q_start, 
     wait_products<0>(k_sums);
   }
   if (wanted & 1) {
-    store_rows<DP / 8, D>(dk + dk_start + bg * p.keys * D, k_sums, s0, p.keys, p.scale, p.scale);
+    store_rows<DP / 8, D>(dk + dk_start + b * p.dk.at[0] + group * p.dk.at[1], p.dk.at[2], k_sums,
+                          s0, p.keys, p.scale, p.scale);
   }
   if (wanted & 2) {
-    store_rows<EP / 8, E>(dv + dv_start + bg * p.keys * E, v_sums, s0, p.keys, 1, 1);
+    store_rows<EP / 8, E>(dv + dv_start + b * p.dv.at[0] + group * p.dv.at[1], p.dv.at[2], v_sums,
+                          s0, p.keys, 1, 1);
   }
 }
 )";
