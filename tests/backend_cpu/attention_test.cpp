@@ -170,6 +170,38 @@ TEST(AttentionKernel, OutputsMayBeLeftOut) {
   }
 }
 
+// Results as (B, T, H, D), with a gap behind each.
+void expect_any_strides(const char* kernel, const std::vector<Operand>& given, int outputs,
+                        int ordered) {
+  std::vector<Operand> packed = given, apart = given;
+  const size_t first = given.size() - size_t(outputs), last = first + size_t(ordered);
+  for (size_t i = first; i < last; ++i) {
+    const Shape s = given[i].view.shape;
+    const int64_t row = s[3] + 3;
+    apart[i] = {Array(given[i].array.dtype(), numel(s) / s[3] * row),
+                {s, {s[2] * s[1] * row, row, s[1] * row, 1}, 0}};
+  }
+  call(kernel, packed, outputs, kCausal);
+  call(kernel, apart, outputs, kCausal);
+  for (size_t i = first; i < last; ++i) {
+    for (int64_t e = 0; e < numel(packed[i].view.shape); ++e) {
+      ASSERT_EQ(at(packed[i], e), at(apart[i], e)) << kernel << " " << i << " " << e;
+    }
+  }
+}
+
+TEST(AttentionKernel, ResultsLieAsTheyAreAsked) {
+  for (const Sizes& z : {Sizes{1, 1, 1, 40, 300, 8, 8}, Sizes{2, 2, 1, 2, 50, 8, 16},
+                         Sizes{6, 4, 2, 40, 50, 8, 8}, Sizes{2, 3, 3, 70, 70, 16, 16}}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      std::vector<Operand> o = forward_operands(z, dtype);
+      expect_any_strides("attention", o, 2, 1);
+      call("attention", o, 2, kCausal);
+      expect_any_strides("attention_backward", backward_operands(z, o), 3, 3);
+    }
+  }
+}
+
 TEST(AttentionKernel, Refuses) {
   const Sizes z = {2, 4, 2, 3, 5, 2, 3};
   const std::vector<Operand> good = forward_operands(z, DType::f32);
@@ -197,9 +229,9 @@ TEST(AttentionKernel, Refuses) {
             "attention: expected v of shape (2, 2, 5, 3), got (2, 2, 6, 3)");
   EXPECT_EQ(with(4, blank(DType::f32, {2, 4, 2})),
             "attention: expected lse of shape (2, 4, 3), got (2, 4, 2)");
-  Operand turned = good[3];
-  turned.view.strides = {36, 9, 1, 3};
-  EXPECT_EQ(with(3, turned), "attention: expected contiguous outputs, got strides (36, 9, 1, 3)");
+  Operand turned = good[4];
+  turned.view.strides = {12, 1, 4};
+  EXPECT_EQ(with(4, turned), "attention: expected a packed lse, got strides (12, 1, 4)");
   std::vector<Operand> masked = good;
   masked.insert(masked.begin() + 3, blank(DType::f64, {2, 4, 3, 5}));
   EXPECT_EQ(text(masked, kAttentionMask), "attention: expected a mask of type f32, got f64");

@@ -15,12 +15,6 @@ AttentionCall::AttentionCall(const KernelCall& given, int first, int rest)
          ", got ", call.operands.size());
   }
   dtype = call.operands[size_t(q)].dtype;
-  for (size_t i = size_t(outputs); i < call.operands.size(); ++i) {
-    if (!is_contiguous(call.operands[i].view)) {
-      fail(call.kernel, ": expected contiguous outputs, got strides ",
-           call.operands[i].view.strides);
-    }
-  }
   expect_float(call, q, "q");
   for (const int operand : {q, k, v}) {
     const Shape& shape = call.operands[size_t(operand)].view.shape;
@@ -120,6 +114,20 @@ template <class T>
 bool AttentionTools<T>::reads_vectors(const AttentionCall& call, int operand) const {
   const int64_t columns = call.call.operands[size_t(operand)].view.shape[3];
   return reads(call, operand) && (gemm.reads_exactly || columns % gemm.lanes == 0);
+}
+
+template <class T>
+bool AttentionTools<T>::packed(const AttentionCall& call, int operand) const {
+  const View& view = call.call.operands[size_t(operand)].view;
+  return plain && view.strides[3] == 1 && view.strides[2] == view.shape[3];
+}
+
+template <class T>
+void AttentionTools<T>::store_rows(const AttentionRun& run, int operand, char* matrix,
+                                   int64_t first, int64_t n, const T* from) const {
+  const View& view = run.call.call.operands[size_t(operand)].view;
+  const int64_t columns = view.shape[3], row = view.strides[2];
+  store(matrix + first * row * size(), from, {n, columns, row, view.strides[3], columns, 1});
 }
 
 template <class T>

@@ -75,6 +75,11 @@ struct AttentionTools {
   bool reads(const AttentionCall& call, int operand) const;
   // The same for a right-hand factor, which is read by vectors.
   bool reads_vectors(const AttentionCall& call, int operand) const;
+  // Whether rows of `matrix` lie one behind the other, as T.
+  bool packed(const AttentionCall& call, int operand) const;
+  // n rows that are packed become those of an output's last two axes from row `first` on.
+  void store_rows(const AttentionRun& run, int operand, char* matrix, int64_t first, int64_t n,
+                  const T* from) const;
   // n rows of the operand's last two axes from row `first` on, as copies.
   void copy_rows(const AttentionRun& run, int operand, const char* matrix, int64_t first, int64_t n,
                  T* to) const;

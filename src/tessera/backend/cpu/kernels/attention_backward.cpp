@@ -39,7 +39,10 @@ class Backward {
     padded_depth_ = (c_.depth + tools.gemm.lanes - 1) / tools.gemm.lanes * tools.gemm.lanes;
     reads_keys_ = tools.reads_vectors(call, call.k);
     reads_g_ = tools.reads_vectors(call, kG);
-    for (int i = 0; i < 3; ++i) wanted_[i] = run_.at[size_t(c_.outputs + i)] != nullptr;
+    for (int i = 0; i < 3; ++i) {
+      wanted_[i] = run_.at[size_t(c_.outputs + i)] != nullptr;
+      packed_[i] = tools.packed(call, c_.outputs + i);
+    }
     plan_room();
   }
 
@@ -60,11 +63,10 @@ class Backward {
       for (int64_t i = begin; i < end; ++i) run_task(i / chunks_, i % chunks_);
     };
     thread_pool().parallel_for(heads * chunks_, 1, std::cref(body));
-    if (chunks_ > 1) sum_parts(0, heads, chunks_, c_.queries * c_.depth, dq_parts_);
+    if (chunks_ > 1) sum_parts(0, c_.heads, chunks_, dq_parts_);
     if (c_.heads_per_group() > 1) {
-      const int64_t groups = c_.batch * c_.groups;
-      sum_parts(1, groups, c_.heads_per_group(), c_.keys * c_.depth, dk_parts_);
-      sum_parts(2, groups, c_.heads_per_group(), c_.keys * c_.values, dv_parts_);
+      sum_parts(1, c_.groups, c_.heads_per_group(), dk_parts_);
+      sum_parts(2, c_.groups, c_.heads_per_group(), dv_parts_);
     }
   }
 
@@ -81,6 +83,8 @@ class Backward {
   };
 
   bool has_parts() const { return c_.heads_per_group() > 1; }
+  // Of dk and dv: where the output, or this head's part of it, is what sums need.
+  bool sums_in_place(int output) const { return packed_[output] || has_parts(); }
 
   void plan_room() {
     const int64_t size = sizeof(T), w = tools_.width(), t = c_.queries;
@@ -88,13 +92,12 @@ class Backward {
     g_at_ = room_.add(reads_g_ ? 0 : t * c_.values * size);
     lse_at_ = room_.add(t * size);
     along_at_ = room_.add(t * size);
-    dq_at_ = room_.add(tools_.plain || chunks_ > 1 ? 0 : t * c_.depth * size);
+    dq_at_ = room_.add(packed_[0] || chunks_ > 1 ? 0 : t * c_.depth * size);
     k_panels_at_ = room_.add(keys_ * c_.depth * size);
     v_panels_at_ = room_.add(keys_ * c_.values * size);
     k_rows_at_ = room_.add(reads_keys_ ? 0 : keys_ * padded_depth_ * size);
-    const bool direct = tools_.plain || has_parts();
-    dk_at_ = room_.add(direct ? 0 : keys_ * c_.depth * size);
-    dv_at_ = room_.add(direct ? 0 : keys_ * c_.values * size);
+    dk_at_ = room_.add(sums_in_place(1) ? 0 : keys_ * c_.depth * size);
+    dv_at_ = room_.add(sums_in_place(2) ? 0 : keys_ * c_.values * size);
     p_at_ = room_.add(rows_ * stride_ * size);
     ds_at_ = room_.add(rows_ * stride_ * size);
     extra_at_ = room_.add(rows_ * stride_ * size);
@@ -102,18 +105,20 @@ class Backward {
     copy_at_ = room_.add(std::max(rows_, keys_) * std::max(c_.depth, c_.values) * size);
   }
 
-  // The parts of each of n results are added up in their order.
-  void sum_parts(int output, int64_t n, int64_t parts, int64_t count, T* from) const {
+  // The parts of each matrix of an output, of which a sequence has n, are added up in their order.
+  void sum_parts(int output, int64_t n, int64_t parts, T* from) const {
     if (!wanted_[output]) return;
-    char* to = run_.at[size_t(c_.outputs + output)];
+    const int operand = c_.outputs + output;
+    const Shape& shape = c_.call.operands[size_t(operand)].view.shape;
+    const int64_t rows = shape[2], count = rows * shape[3];
     auto body = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* sum = from + i * parts * count;
         for (int64_t p = 1; p < parts; ++p) tools_.loops.add(count, sum, sum + p * count);
-        tools_.store(to + i * count * size_of(c_.dtype), sum, {1, count, 0, 1, 0, 1});
+        tools_.store_rows(run_, operand, run_.matrix(operand, i / n, i % n), 0, rows, sum);
       }
     };
-    thread_pool().parallel_for(n, 1, std::cref(body));
+    thread_pool().parallel_for(c_.batch * n, 1, std::cref(body));
   }
 
   void run_task(int64_t index, int64_t chunk) const {
@@ -126,8 +131,8 @@ class Backward {
       work.dk = clear_keys(work, 1, key, all, c_.depth);
       work.dv = clear_keys(work, 2, key, all, c_.values);
       if (n > 0) run_keys(work, key, n);
-      store_keys(work, 1, key, all, c_.depth);
-      store_keys(work, 2, key, all, c_.values);
+      store_keys(work, 1, key, all);
+      store_keys(work, 2, key, all);
     }
     store_queries(work);
   }
@@ -156,12 +161,12 @@ class Backward {
     if (wanted_[0]) std::fill_n(work.dq, t * c_.depth, T(0));
   }
 
-  // Where the gradient of this head's queries is summed up: the output where that is of type T.
+  // Where the gradient of this head's queries is summed up: the output where its rows are packed.
   T* dq_of(const Work& work) const {
     const int64_t index = work.b * c_.heads + work.head, count = c_.queries * c_.depth;
     if (chunks_ > 1) return dq_parts_ + (index * chunks_ + work.chunk) * count;
-    if (!tools_.plain) return work.at(dq_at_);
-    return reinterpret_cast<T*>(run_.at[size_t(c_.outputs)]) + index * count;
+    if (!packed_[0]) return work.at(dq_at_);
+    return reinterpret_cast<T*>(run_.matrix(c_.outputs, work.b, work.head));
   }
 
   // n keys from `key` on, with all queries that see some of them.
@@ -266,36 +271,38 @@ class Backward {
     return extra;
   }
 
-  // Where rows of output 1 or 2, or of this head's part of it, start.
-  char* keys_at(const Work& work, int output, int64_t key, int64_t columns) const {
-    const int64_t first = ((work.b * c_.heads + work.head) * c_.keys + key) * columns;
-    if (has_parts()) return reinterpret_cast<char*>((output == 1 ? dk_parts_ : dv_parts_) + first);
-    return run_.at[size_t(c_.outputs + output)] + first * size_of(c_.dtype);
+  // Where the gradient of keys is summed up: this head's part of output 1 or 2, the output itself
+  // where its rows are packed, or this thread's room.
+  T* keys_at(const Work& work, int output, int64_t key, int64_t columns) const {
+    if (has_parts()) {
+      const int64_t first = (work.b * c_.heads + work.head) * c_.keys + key;
+      return (output == 1 ? dk_parts_ : dv_parts_) + first * columns;
+    }
+    if (!packed_[output]) return work.at(output == 1 ? dk_at_ : dv_at_);
+    return reinterpret_cast<T*>(run_.matrix(c_.outputs + output, work.b, work.head)) +
+           key * columns;
   }
 
-  // Where the gradient of n keys is summed up: the output or its part where that is of type T.
   T* clear_keys(const Work& work, int output, int64_t key, int64_t n, int64_t columns) const {
     if (!wanted_[output]) return nullptr;
-    const bool direct = tools_.plain || has_parts();
-    T* sums = direct ? reinterpret_cast<T*>(keys_at(work, output, key, columns))
-                     : work.at(output == 1 ? dk_at_ : dv_at_);
+    T* sums = keys_at(work, output, key, columns);
     std::fill_n(sums, n * columns, T(0));
     return sums;
   }
 
-  void store_keys(const Work& work, int output, int64_t key, int64_t n, int64_t columns) const {
-    if (!wanted_[output] || tools_.plain || has_parts()) return;
-    tools_.store(keys_at(work, output, key, columns), output == 1 ? work.dk : work.dv,
-                 {1, n * columns, 0, 1, 0, 1});
+  void store_keys(const Work& work, int output, int64_t key, int64_t n) const {
+    if (!wanted_[output] || sums_in_place(output)) return;
+    const int operand = c_.outputs + output;
+    tools_.store_rows(run_, operand, run_.matrix(operand, work.b, work.head), key, n,
+                      output == 1 ? work.dk : work.dv);
   }
 
   void store_queries(const Work& work) const {
     if (!wanted_[0]) return;
-    const int64_t index = work.b * c_.heads + work.head, count = c_.queries * c_.depth;
-    tools_.loops.scale(count, work.dq, T(c_.call.attrs.scalar));
-    if (tools_.plain || chunks_ > 1) return;
-    tools_.store(run_.at[size_t(c_.outputs)] + index * count * tools_.size(), work.dq,
-                 {1, count, 0, 1, 0, 1});
+    tools_.loops.scale(c_.queries * c_.depth, work.dq, T(c_.call.attrs.scalar));
+    if (packed_[0] || chunks_ > 1) return;
+    tools_.store_rows(run_, c_.outputs, run_.matrix(c_.outputs, work.b, work.head), 0, c_.queries,
+                      work.dq);
   }
 
   const AttentionCall& c_;
@@ -305,6 +312,7 @@ class Backward {
   int64_t rows_, keys_, stride_, chunks_, padded_depth_;
   bool reads_keys_, reads_g_;
   bool wanted_[3];
+  bool packed_[3];  // outputs whose rows sums can be made in
   T *dq_parts_ = nullptr, *dk_parts_ = nullptr, *dv_parts_ = nullptr;
   Room room_;
   int64_t queries_at_, g_at_, lse_at_, along_at_, dq_at_, k_panels_at_, v_panels_at_, k_rows_at_,

@@ -102,11 +102,13 @@ class Few {
   }
 
   void store(int64_t index, const T* y, const T* row_lse) const {
-    char *to = run_.at[size_t(c_.outputs)], *lse = run_.at[size_t(c_.outputs + 1)];
+    char* lse = run_.at[size_t(c_.outputs + 1)];
     if (lse != nullptr) std::copy_n(row_lse, rows_, reinterpret_cast<T*>(lse) + index * rows_);
-    const int64_t count = rows_ * c_.values;
-    if (to != nullptr) {
-      tools_.store(to + index * count * tools_.size(), y, {1, count, 0, 1, 0, 1});
+    if (run_.at[size_t(c_.outputs)] == nullptr) return;
+    const int64_t b = index / c_.groups, head = index % c_.groups * c_.heads_per_group();
+    for (int64_t h = 0; h < c_.heads_per_group(); ++h) {
+      tools_.store_rows(run_, c_.outputs, run_.matrix(c_.outputs, b, head + h), 0, c_.queries,
+                        y + h * c_.queries * c_.values);
     }
   }
 

@@ -193,22 +193,24 @@ class Forward {
   }
 
   void finish(const Work& work, int64_t row) const {
-    const int64_t w = width_, size = size_of(c_.dtype);
+    const int64_t w = width_;
     T *top = work.at(columns_at_), *sum = top + w, *y = work.at(result_at_);
     for (int64_t j = 0; j < w; ++j) {
       const bool blind = top[j] == kUnseen<T> && sum[j] == 0;  // the sum of a row of NaN is NaN
       top[j] = blind ? T(0) : top[j] + std::log(sum[j]);
       sum[j] = blind ? T(0) : 1 / sum[j];
     }
-    // Rows of a group lie one behind the other in the outputs.
+    // Rows of a group lie one behind the other in lse.
     const int64_t n = rows_in(row), all = c_.heads_per_group() * c_.queries;
     const int64_t first = (work.b * c_.groups + work.group) * all + row;
-    char *to = run_.at[size_t(c_.outputs)], *lse = run_.at[size_t(c_.outputs + 1)];
+    char* lse = run_.at[size_t(c_.outputs + 1)];
     if (lse != nullptr) std::copy_n(top, n, reinterpret_cast<T*>(lse) + first);
-    if (to == nullptr) return;
-    to += first * c_.values * size;
-    tools_.loops.scale_rows(n, c_.values, tools_.plain ? reinterpret_cast<T*>(to) : y, y, sum);
-    if (!tools_.plain) tools_.store(to, y, {1, n * c_.values, 0, 1, 0, 1});
+    if (run_.at[size_t(c_.outputs)] == nullptr) return;
+    tools_.loops.scale_rows(n, c_.values, y, y, sum);
+    for_each_run(work.group, row, [&](const Run& r) {
+      tools_.store_rows(run_, c_.outputs, run_.matrix(c_.outputs, work.b, r.head), r.query, r.count,
+                        y + r.column * c_.values);
+    });
   }
 
   const AttentionCall& c_;
@@ -247,6 +249,8 @@ std::unique_ptr<NamedKernel> make_attention(const KernelCall& call) {
   expect_dtype(call, c.outputs, "y", c.dtype);
   expect_shape(call, c.outputs + 1, "lse", rows);
   expect_dtype(call, c.outputs + 1, "lse", compute_type(c.dtype));
+  const View& lse = call.operands[size_t(c.outputs + 1)].view;
+  if (!is_contiguous(lse)) fail("attention: expected a packed lse, got strides ", lse.strides);
   if (c.dtype == DType::f64) return std::make_unique<AttentionForward<double>>(c);
   return std::make_unique<AttentionForward<float>>(c);
 }
