@@ -41,8 +41,10 @@ struct Precision {
   double losses;
 };
 // The file has logits and gradients as f32.
-const Precision kPrecisions[] = {
-    {DType::f64, 1e-7, 1e-9}, {DType::f32, 1e-5, 1e-5}, {DType::bf16, 5e-2, 3e-2}};
+const Precision kPrecisions[] = {{DType::f64, 1e-7, 1e-9},
+                                 {DType::f32, 1e-5, 1e-5},
+                                 {DType::bf16, 5e-2, 3e-2},
+                                 {DType::f16, 5e-3, 1e-3}};
 
 class GoldenGpt : public ::testing::TestWithParam<std::tuple<Precision, Checkpointing>> {
  protected:
@@ -71,11 +73,16 @@ TEST_P(GoldenGpt, LogitsAndEveryGradient) {
   EXPECT_EQ(compared, named_part(golden(), "grad/").size());
 }
 
+// With a scaled loss in f16.
 TEST_P(GoldenGpt, TenStepsOfAdamW) {
-  AdamW optimizer(model_.named_parameters(), {.lr = 3e-3, .beta2 = 0.95, .weight_decay = 0.1});
+  const bool scales = precision_.dtype == DType::f16;
+  AdamW optimizer(model_.named_parameters(),
+                  {.lr = 3e-3, .beta2 = 0.95, .weight_decay = 0.1, .skip_nonfinite = scales});
+  const LossScaler scaler;
   const auto step = compile([&](const Tensor& tokens, const Tensor& targets) {
     const Tensor loss = model_.loss(tokens, targets);
-    backward(loss);
+    scales ? scaler.backward(loss) : backward(loss);
+    if (scales) scaler.unscale(optimizer);
     optimizer.step();
     return loss;
   });
@@ -83,6 +90,7 @@ TEST_P(GoldenGpt, TenStepsOfAdamW) {
     EXPECT_NEAR(step(tokens_, targets_).item(), expected, precision_.losses * expected);
   }
   EXPECT_EQ(step.stats().compilations, 1);
+  EXPECT_EQ(optimizer.skipped().value().item(), 0);
 }
 
 std::string name_of(const ::testing::TestParamInfo<std::tuple<Precision, Checkpointing>>& test) {
