@@ -55,7 +55,9 @@ TEST(TrainConfig, WritesWhatItReads) {
   TrainConfig read;
   read_config(to_json(config), "own", read);
   EXPECT_EQ(read, config);
+  EXPECT_EQ(to_json(config).find("warmup"), nullptr);  // the schedule's
   config.dropout = 0.25;
+  config.weight_decay = config.warmup = 0;
   read_config(to_json(config), "own", read);
   EXPECT_EQ(read, config);
 }
@@ -73,7 +75,8 @@ TEST(TrainConfigErrors, NameTheKeyAndTheNearest) {
   EXPECT_EQ(text(R"({"eval_evry": 1})"),
             "train: c.json: \"eval_evry\" is no option; did you mean 'eval_every'?");
   EXPECT_EQ(text("[1]"), "train: c.json: expected an object, got an array");
-  EXPECT_EQ(text(R"({"dtype": "f16"})"), "train: c.json: \"dtype\" expects f32|bf16, got 'f16'");
+  EXPECT_EQ(text(R"({"dtype": "f64"})"),
+            "train: c.json: \"dtype\" expects f32|bf16|f16, got 'f64'");
   EXPECT_EQ(text(R"({"batch": 0})"),
             "train: c.json: \"batch\" expects a number from 1 to 1e+06, got 0");
   EXPECT_TRUE(
@@ -83,7 +86,23 @@ TEST(TrainConfigErrors, NameTheKeyAndTheNearest) {
   const auto flag = [](const Words& words) { return error_text([&] { flags(words); }); };
   EXPECT_EQ(flag({"--steps", "1.5"}), "train: --steps expects a whole number, got '1.5'");
   EXPECT_EQ(flag({"--lr", "fast"}), "train: --lr expects a number, got 'fast'");
+  EXPECT_EQ(flag({"--optimizer", "lion"}),
+            "train: --optimizer expects adamw|adam|sgd|rmsprop, got 'lion'");
   EXPECT_EQ(flag({"--held-out", "1"}), "train: --held-out expects a number from 0 to 0.9, got 1");
+}
+
+TEST(TrainConfigErrors, OptionsBelongToAChoice) {
+  const auto text = [](const Words& words) {
+    return error_text([&] { check_owners(flags(words)); });
+  };
+  EXPECT_EQ(text({"--momentum", "0.9"}),
+            "train: --momentum belongs to --optimizer sgd|rmsprop, got adamw");
+  EXPECT_EQ(text({"--optimizer", "rmsprop", "--nesterov"}),
+            "train: --nesterov belongs to --optimizer sgd, got rmsprop");
+  EXPECT_EQ(text({"--patience", "3"}),
+            "train: --patience belongs to --schedule plateau, got cosine");
+  check_owners(flags({"--optimizer", "sgd", "--momentum", "0.9", "--nesterov"}));
+  check_owners(flags({"--optimizer", "sgd", "--beta1", "0.9"}));  // the default
 }
 
 TEST(TrainReport, ShowsALine) {
@@ -175,24 +194,55 @@ TEST_F(TrainCommand, LeavesAFolder) {
   EXPECT_TRUE(written.out.starts_with("the"));
 }
 
+// A whole run whose last checkpoint is lost goes on from the one before.
 TEST_F(TrainCommand, ResumesToTheBit) {
-  for (const Words& more :
-       {Words{}, Words{"--accumulate", "2", "--ema", "0.9", "--dtype", "bf16"}}) {
-    const std::string name = cat("run", more.size());
-    Words eight = more, four = more;
-    for (const char* word : {"--steps", "8", "--json"}) eight.push_back(word);
-    for (const char* word : {"--steps", "4", "--schedule", "constant"}) four.push_back(word);
-    eight.insert(eight.end(), {"--schedule", "constant"});
-    ASSERT_EQ(train(name + "whole", eight).status, 0);
-    ASSERT_EQ(train(name, four).status, 0);
+  const Words runs[] = {
+      {},
+      {"--schedule", "linear", "--accumulate", "2", "--ema", "0.9", "--dtype", "bf16"},
+      {"--optimizer", "adam", "--schedule", "exponential", "--accumulate", "2", "--dtype", "f16"},
+      {"--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--schedule", "step", "--lr-every",
+       "3", "--warmup", "0", "--clip-value", "0.01"},
+      {"--optimizer", "rmsprop", "--momentum", "0.5", "--centered", "--schedule", "one-cycle"},
+      {"--schedule", "plateau", "--patience", "0", "--threshold", "1", "--warmup", "2", "--lr",
+       "0.01", "--lr-factor", "0.5"}};
+  for (const Words& options : runs) {
+    const std::string name = cat("run", &options - runs);
+    Words more = options;
+    more.insert(more.end(), {"--steps", "8", "--save-every", "4", "--keep", "9", "--json"});
+    const CommandResult begun = train(name, more);
+    ASSERT_EQ(begun.status, 0) << begun.err;
+    const std::filesystem::path last = folder / name / "step-8";
+    const std::vector<float> whole = losses(name);
+    const std::string model = read_text(last / "model.safetensors");
+    const std::string state = read_text(last / "state.safetensors");
+    std::vector<int64_t> steps = list_checkpoints(folder / name);
+    for (const int64_t step : steps) {
+      if (step > 4) remove_checkpoint(folder / name, step);
+    }
     const CommandResult resumed =
-        run_command({"train", "--resume", "--out", folder / name, "--steps", "8", "--json"});
+        run_command({"train", "--resume", "--out", folder / name, "--json"});
     ASSERT_EQ(resumed.status, 0) << resumed.err;
     EXPECT_EQ(Json::parse(resumed.out, "out").get<int64_t>("step"), 8);
-    EXPECT_EQ(losses(name), losses(name + "whole"));
-    EXPECT_EQ(read_text(folder / name / "step-8" / "model.safetensors"),
-              read_text(folder / (name + "whole") / "step-8" / "model.safetensors"));
+    EXPECT_EQ(losses(name), whole) << name;
+    EXPECT_EQ(read_text(last / "model.safetensors"), model) << name;
+    EXPECT_EQ(read_text(last / "state.safetensors"), state) << name;
   }
+}
+
+// Also to more steps than the run was made for.
+TEST_F(TrainCommand, GoesOnWithMoreSteps) {
+  const Words constant = {"--schedule", "constant", "--steps"};
+  Words eight = constant, four = constant;
+  eight.push_back("8");
+  four.push_back("4");
+  ASSERT_EQ(train("whole", eight).status, 0);
+  ASSERT_EQ(train("run", four).status, 0);
+  const CommandResult resumed =
+      run_command({"train", "--resume", "--out", folder / "run", "--steps", "8"});
+  ASSERT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_EQ(losses("run"), losses("whole"));
+  EXPECT_EQ(read_text(folder / "run" / "step-8" / "model.safetensors"),
+            read_text(folder / "whole" / "step-8" / "model.safetensors"));
 }
 
 TEST_F(TrainCommand, TakesAConfigurationAndTokenFiles) {

@@ -106,6 +106,20 @@ TEST(TokenizerFile, IsRefusedWhereItLies) {
             "tokenizer: t: merge 0: expected tokens of the vocabulary, got \"xyz\"");
 }
 
+// " " is spelled "\u0120".
+TEST(TokenizerFile, IsNotWrittenWhereTwoTokensAreSpelledAlike) {
+  EXPECT_EQ(error_text([] { format_tokenizer(byte_tokenizer({"\u0120"})); }),
+            "tokenizer: tokens 32 and 256 are both spelled \"\u0120\", no file can hold both");
+}
+
+TEST(TokenizerFile, HoldsMergesOfSpecialsWithBlanks) {
+  TokenTable table = byte_tokenizer({"a b"}).table();
+  table.tokens.push_back("a bc");
+  table.merges.push_back({256, 'c'});
+  const Tokenizer tokenizer(table);
+  EXPECT_EQ(parse_tokenizer(format_tokenizer(tokenizer), "t").table(), table);
+}
+
 TEST(TokenizerFile, CutShortAnywhereIsRefused) {
   const std::string text = format_tokenizer(byte_tokenizer({"<s>"}));
   for (size_t size = 0; size + 2 < text.size(); size += 7) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <thread>
 
 #include "support/expect_error.h"
@@ -97,6 +99,17 @@ TEST(VarError, LiteralsMustFit) {
   EXPECT_EQ((u + 0.5).to_vector<float>(), (std::vector<float>{1.5f, 2.5f}));
 }
 
+// 2^-27 is 0 in f16.
+TEST(Var, GradientsOfHalvesMayBeWide) {
+  const Var half(ones({2}, DType::f16), "half");
+  half.set_grad(full({2}, std::ldexp(1.0, -27)));
+  EXPECT_EQ(half.grad().to_vector<float>(), std::vector<float>(2, std::ldexp(1.0f, -27)));
+  backward(sum(half));
+  EXPECT_EQ(half.grad().dtype(), DType::f32);
+  EXPECT_EQ(half.grad().to_vector<float>(), std::vector<float>(2, 1 + std::ldexp(1.0f, -27)));
+  half.set_grad({});
+}
+
 TEST(VarError, SaysWhatWasExpected) {
   const Var w(zeros({2, 3}), "w");
   EXPECT_EQ(error_text([&] {
@@ -109,6 +122,9 @@ TEST(VarError, SaysWhatWasExpected) {
             "assign: expected f32(2, 3) for 'w', got f64(2, 3)");
   EXPECT_EQ(error_text([&] { w.set_grad(zeros({2})); }),
             "set_grad: expected f32(2, 3) for 'w', got f32(2,)");
+  const Var half(zeros({2}, DType::f16), "half");
+  EXPECT_EQ(error_text([&] { half.set_grad(zeros({2}, DType::f64)); }),
+            "set_grad: expected f16(2,) for 'half', got f64(2,)");
   const double x = 1;
   EXPECT_EQ(error_text([&] { w.set_bytes(DType::f64, &x); }), "set: expected f32 for 'w', got f64");
   EXPECT_EQ(error_text([] { Var().value(); }), "Var: expected a variable, got an empty handle");

@@ -66,6 +66,26 @@ TEST(DebugNan, StopsAtTheStepAndNamesTheScope) {
             "step 1: the norm of the gradients is not finite, though all of them are");
 }
 
+// Gradients that the scale makes infinite are no mistake; a loss that is not finite is one.
+TEST(DebugNan, WithAScaledLossLooksAtTheLoss) {
+  const Var w(ones({1}, DType::f16), "w");
+  struct Holder : Module {
+    explicit Holder(const Var& var) : Module("holder") { add_parameter("w", var); }
+  } model(w);
+  SGD optimizer(model.named_parameters(), {.lr = 1, .skip_nonfinite = true});
+  TokenSource source(letters(100), {.batch = 2, .length = 3});
+  const auto train = [&](double factor) {
+    Trainer trainer(model, optimizer, [&](std::span<const Tensor>) { return sum(w * factor); },
+                    source, {.steps = 3, .loss_scaling = true, .debug_nan = true});
+    trainer.run();
+  };
+  train(2);  // times 65536, which f16 does not have
+  EXPECT_GE(optimizer.skipped().value().item(), 1);
+  w.assign(ones({1}, DType::f16));
+  const std::string text = error_text([&] { train(1e5); });
+  EXPECT_TRUE(text.starts_with("step 1: ")) << text;
+}
+
 TEST(DebugNan, ChangesNothingElse) {
   Problem plain({.trainer = {.steps = 5}, .skip_nonfinite = true});
   Problem debugged({.trainer = {.steps = 5, .debug_nan = true}, .skip_nonfinite = true});

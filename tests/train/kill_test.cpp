@@ -79,6 +79,8 @@ int64_t run_and_kill(const std::filesystem::path& folder, int64_t least, bool fr
 
 // TESSERA_KILLS=200 for all that is asked of it.
 TEST(KilledTraining, LosesNoCheckpointAndNoBit) {
+  // A forked process has no driver's threads.
+  if (default_device() != Device("cpu")) GTEST_SKIP() << "on the CPU alone";
   const char* asked = std::getenv("TESSERA_KILLS");
   const int kills = asked != nullptr ? std::atoi(asked) : 25;
   const TempFolder folder;

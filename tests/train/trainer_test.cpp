@@ -79,6 +79,49 @@ TEST(Trainer, AccumulatesTheMeanOverBatches) {
   }
 }
 
+TEST(Trainer, ClipsTheNormThenElements) {
+  for (const double norm : {0.0, 0.5}) {
+    Problem problem({.trainer = {.steps = 6, .clip = norm, .clip_value = 0.02}});
+    problem.trainer.run();
+    Problem plain({});
+    for (int64_t k = 0; k < 6; ++k) {
+      plain.optimizer.set_lr(plain.trainer.schedule(k));
+      const Tensor loss = plain.model.loss(plain.source.next());
+      backward(loss);
+      const std::vector<Var>& vars = plain.optimizer.parameters();
+      const Tensor before = norm > 0 ? clip_grad_norm(vars, norm) : grad_norm(vars);
+      clip_grad_value(vars, 0.02);
+      plain.optimizer.step();
+      EXPECT_NEAR(problem.records[size_t(k)].loss, loss.item(), 1e-5);
+      EXPECT_NEAR(problem.records[size_t(k)].grad_norm, before.item(), 1e-5);
+    }
+  }
+}
+
+// An infinite element is not cut to the limit.
+TEST(Trainer, SkipsWhatIsInfiniteBeforeElementsAreCut) {
+  Problem problem({.trainer = {.steps = 1, .clip_value = 0.02}, .skip_nonfinite = true});
+  problem.model.head.parameters()[0].set(1e38);
+  const std::vector<float> before = parameters_of(problem.model);
+  problem.trainer.run();
+  EXPECT_EQ(problem.optimizer.skipped().value().item(), 1);
+  EXPECT_EQ(parameters_of(problem.model), before);
+}
+
+TEST(Trainer, TakesTheLowerRateOfScheduleAndPlateau) {
+  Problem problem({.trainer = {.steps = 6}});
+  problem.trainer.schedule = warmup(4, constant_lr(0.01));
+  problem.trainer.plateau = Plateau({.lr = 0.006});
+  problem.trainer.run();
+  const double rates[] = {0.0025, 0.005, 0.006, 0.006, 0.006, 0.006};
+  for (size_t i = 0; i < 6; ++i) EXPECT_DOUBLE_EQ(problem.records[i].lr, rates[i]);
+  Problem alone({.trainer = {.steps = 1}});
+  alone.trainer.schedule = nullptr;
+  alone.trainer.plateau = Plateau({.lr = 0.02});
+  alone.trainer.run();
+  EXPECT_EQ(alone.records[0].lr, 0.02);
+}
+
 TEST(Trainer, CompilesAStepOnce) {
   for (const int64_t accumulate : {1, 3}) {
     Problem problem({.trainer = {.steps = 20, .accumulate = accumulate, .clip = 1, .ema = 0.9}});
@@ -137,7 +180,9 @@ INSTANTIATE_TEST_SUITE_P(Runs, ExactResume, testing::Values(
     Resumed{"clipped_and_averaged", {.clip = 0.5, .ema = 0.9}},
     Resumed{"accumulated", {.accumulate = 3, .clip = 1}},
     Resumed{"bf16", {.clip = 1}, DType::bf16},
+    Resumed{"clipped_by_value", {.clip_value = 0.01}},
     Resumed{"scaled", {.loss_scaling = true}, DType::f32, true},
+    Resumed{"f16", {.accumulate = 2, .loss_scaling = true}, DType::f16, true},
     Resumed{"plateau", {.eval_every = 2, .eval_batches = 2}, DType::f32, false, true}),
     [](const auto& test) { return std::string(test.param.name); });
 // clang-format on
@@ -291,6 +336,7 @@ TEST(TrainerErrors, NameTheOption) {
             "Trainer: expected at least 1 batch in an evaluation, got 0");
   EXPECT_EQ(text({.keep_last = 0}), "Trainer: expected to keep at least 1 checkpoint, got 0");
   EXPECT_EQ(text({.clip = -1}), "Trainer: expected to clip at 0 or above, got -1");
+  EXPECT_EQ(text({.clip_value = -2}), "Trainer: expected to clip at 0 or above, got -2");
   EXPECT_EQ(text({.debug_nan = true}),
             "Trainer: debug_nan expects an optimiser with skip_nonfinite, which leaves the "
             "parameters as they were");

@@ -11,6 +11,7 @@
 #include "tessera/cli/lattice_words.h"
 #include "tessera/cli/train_config.h"
 #include "tessera/cli/train_data.h"
+#include "tessera/cli/train_parts.h"
 #include "tessera/cli/train_report.h"
 #include "tessera/data/tokenizer_file.h"
 #include "tessera/infer/generator.h"
@@ -89,6 +90,7 @@ TrainConfig configure(Arguments arguments) {
   }
   read_flags(arguments, config);
   if (arguments.has("--resume")) config.out = out;
+  check_owners(config);
   return config;
 }
 
@@ -111,15 +113,6 @@ GptConfig model_config(const TrainConfig& config, const TrainData& data) {
   return model;
 }
 
-Schedule make_schedule(const TrainConfig& c) {
-  const int64_t rest = std::max<int64_t>(1, c.steps - c.warmup);
-  const Schedule behind = c.schedule == "cosine"
-                              ? cosine_lr({.peak = c.lr, .total = rest, .floor = c.min_lr})
-                          : c.schedule == "linear" ? linear_lr(c.lr, c.min_lr, rest)
-                                                   : constant_lr(c.lr);
-  return c.warmup > 0 ? warmup(c.warmup, behind) : behind;
-}
-
 // Everything that a run consists of, in the order in which it depends on each other.
 class Run {
  public:
@@ -133,10 +126,10 @@ class Run {
         data_(open_train_data(config, folder_, resumes)),
         random_(config.seed),
         model_(model_config(config, data_), random_),
-        optimizer_(typed_parameters(), optimizer_options()),
+        optimizer_(make_optimizer(config, typed_parameters())),
         source_(data_.training, loader_options(0)),
         trainer_(
-            model_, optimizer_,
+            model_, *optimizer_,
             [this](std::span<const Tensor> batch) { return model_.loss(batch[0], batch[1]); },
             source_, trainer_options()) {
     if (config.held_out > 0 && config.eval_every > 0) {
@@ -144,6 +137,7 @@ class Run {
       trainer_.eval_source = held_out_.get();
     }
     trainer_.schedule = make_schedule(config);
+    trainer_.plateau = make_plateau(config);
     trainer_.stop = &interrupted;
     trainer_.on_record = [this](const StepRecord& record) { show(record); };
     trainer_.save_model = [this](const std::filesystem::path& path) {
@@ -187,6 +181,7 @@ class Run {
       text +=
           cat(", best held-out loss ", bench::fixed(*trainer_.best_loss(), 4), " at step ", *best);
     }
+    if (const int64_t steps = skipped(); steps > 0) text += cat(", ", steps, " steps skipped");
     return cat(text, ", ", bench::time_text(trainer_.seconds()), " of training\n");
   }
 
@@ -209,6 +204,7 @@ class Run {
                .set("best_loss", number(trainer_.best_loss()))
                .set("best_step", number(trainer_.best_step()))
                .set("seconds", trainer_.seconds())
+               .set("skipped_steps", skipped())
                .set("parameters", model_.parameter_count())
                .set("checkpointing", checkpointing_)
                .set("planned_bytes", plan_.total())
@@ -219,21 +215,12 @@ class Run {
  private:
   DType dtype() const { return *dtype_from_name(config_.dtype); }
   int64_t context() const { return model_.config().context; }
+  int64_t skipped() const { return int64_t(optimizer_->skipped().value().item()); }
 
   // The optimiser's state goes by their type.
   Parameters typed_parameters() const {
     model_.to(dtype());
     return model_.named_trainable();
-  }
-
-  AdamWOptions optimizer_options() const {
-    return {.lr = config_.lr,
-            .beta1 = config_.beta1,
-            .beta2 = config_.beta2,
-            .weight_decay = config_.weight_decay,
-            .skip_nonfinite = config_.debug_nan,
-            .groups = {{.pattern = "*.bias", .weight_decay = 0},
-                       {.pattern = "*ln_*", .weight_decay = 0}}};
   }
 
   // A new line, where it is a token: what begins one follows.
@@ -252,6 +239,8 @@ class Run {
     return {.steps = config_.steps,
             .accumulate = config_.accumulate,
             .clip = config_.clip,
+            .clip_value = config_.clip_value,
+            .loss_scaling = scales_loss(config_),
             .ema = config_.ema,
             .log_every = config_.log_every,
             .eval_every = config_.eval_every,
@@ -326,7 +315,7 @@ class Run {
   const TrainData data_;
   const Random random_;
   Gpt model_;
-  AdamW optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   TokenSource source_;
   std::unique_ptr<TokenSource> held_out_;
   Trainer trainer_;

@@ -14,15 +14,29 @@ namespace {
 using Member = std::variant<bool TrainConfig::*, int64_t TrainConfig::*, double TrainConfig::*,
                             std::string TrainConfig::*, std::vector<std::string> TrainConfig::*>;
 
+// The value of another option for which alone an option is there.
+struct Owner {
+  std::string TrainConfig::*choice = nullptr;  // null: it always is
+  std::string_view words = "";                 // "sgd|rmsprop"
+};
+
 struct Field {
   std::string_view name, value;  // as in Option, the name without dashes
   Member member;
   std::string_view help;
   double least = 0, most = 1e15;    // of numbers
   std::string_view otherwise = "";  // what the help says instead of the default's value
+  Owner owner = {};
 };
 
 using C = TrainConfig;
+
+constexpr Owner kAdams = {&C::optimizer, "adamw|adam"}, kSgd = {&C::optimizer, "sgd"},
+                kRmsprop = {&C::optimizer, "rmsprop"}, kMoving = {&C::optimizer, "sgd|rmsprop"},
+                kRooted = {&C::optimizer, "adamw|adam|rmsprop"};
+constexpr Owner kStep = {&C::schedule, "step"}, kCycle = {&C::schedule, "one-cycle"},
+                kPlateau = {&C::schedule, "plateau"},
+                kFalling = {&C::schedule, "step|exponential|plateau"};
 
 // clang-format off
 // Constant, since the command is made from it before main() begins.
@@ -43,12 +57,28 @@ constexpr Field kFields[] = {
     {"accumulate", "N", &C::accumulate, "batches of a step", 1, 1e6},
     {"lr", "RATE", &C::lr, "highest learning rate", 0, 1e3},
     {"min-lr", "RATE", &C::min_lr, "at the end of the schedule", 0, 1e3},
-    {"warmup", "N", &C::warmup, "steps of rising rate"},
-    {"schedule", "cosine|linear|constant", &C::schedule, "behind the warm-up"},
-    {"weight-decay", "X", &C::weight_decay, "AdamW's, of matrices", 0, 1e3},
-    {"beta1", "X", &C::beta1, "AdamW's", 0, 1},
-    {"beta2", "X", &C::beta2, "AdamW's", 0, 1},
+    {"warmup", "N", &C::warmup, "steps of rising rate", 0, 1e15, "20; one-cycle: 0"},
+    {"schedule", "cosine|linear|constant|step|exponential|one-cycle|plateau", &C::schedule, "of the rate behind the warm-up"},
+    {"lr-every", "N", &C::lr_every, "steps between reductions", 1, 1e15, "", kStep},
+    {"lr-factor", "X", &C::lr_factor, "of a reduction, or of each step", 1e-9, 1, "0.1; exponential: what ends at --min-lr", kFalling},
+    {"patience", "N", &C::patience, "evaluations without progress that are put up with", 0, 1e15, "", kPlateau},
+    {"threshold", "X", &C::threshold, "share of the best loss that is progress", 0, 1, "", kPlateau},
+    {"cooldown", "N", &C::cooldown, "evaluations behind a reduction that do not count", 0, 1e15, "", kPlateau},
+    {"rise", "SHARE", &C::rise, "of the steps, up to the highest rate", 0, 1, "", kCycle},
+    {"start-divisor", "X", &C::start_divisor, "highest by first rate", 1e-9, 1e9, "", kCycle},
+    {"end-divisor", "X", &C::end_divisor, "first by last rate", 1e-9, 1e15, "", kCycle},
+    {"optimizer", "adamw|adam|sgd|rmsprop", &C::optimizer, "that takes the steps"},
+    {"weight-decay", "X", &C::weight_decay, "of matrices", 0, 1e3, "0.1 for adamw, else 0"},
+    {"beta1", "X", &C::beta1, "of the mean of gradients", 0, 1, "", kAdams},
+    {"beta2", "X", &C::beta2, "of the mean of their squares", 0, 1, "", kAdams},
+    {"epsilon", "X", &C::epsilon, "beside the root of that mean", 0, 1, "", kRooted},
+    {"momentum", "X", &C::momentum, "what stays of a step for the next", 0, 1, "", kMoving},
+    {"dampening", "X", &C::dampening, "share of the gradient that the momentum does not get", 0, 1, "", kSgd},
+    {"nesterov", "", &C::nesterov, "Nesterov's form of the momentum", 0, 0, "", kSgd},
+    {"alpha", "X", &C::alpha, "of the mean of squares", 0, 1, "", kRmsprop},
+    {"centered", "", &C::centered, "by the variance instead of the mean of squares", 0, 0, "", kRmsprop},
     {"clip", "NORM", &C::clip, "most that gradients may have; 0: any", 0, 1e6},
+    {"clip-value", "X", &C::clip_value, "most that an element of them may be; 0: any", 0, 1e6},
     {"ema", "DECAY", &C::ema, "of averaged parameters; 0: none", 0, 1},
     {"seed", "N", &C::seed, "of everything that is drawn"},
     {"log-every", "N", &C::log_every, "steps between reads of the losses", 1, 1e9},
@@ -58,7 +88,7 @@ constexpr Field kFields[] = {
     {"keep", "N", &C::keep, "last checkpoints, beside the best", 1, 1e6},
     {"sample", "N", &C::sample, "tokens that the model writes at the end", 0, 1e6},
     {"device", "DEVICE", &C::device, "cpu, cuda:N or opencl:N", 0, 0, "cuda:0 where there is one"},
-    {"dtype", "f32|bf16", &C::dtype, "of parameters; bf16 has f32 masters"},
+    {"dtype", "f32|bf16|f16", &C::dtype, "of parameters; halves have f32 masters, f16 a scaled loss"},
     {"checkpointing", "auto|none|selective|block", &C::checkpointing,
      "what is computed again instead of kept; auto: what --memory needs"},
     {"memory", "SIZE", &C::memory, "that may be planned for: 512MiB, 8GiB", 0, 0, "any"},
@@ -76,6 +106,16 @@ std::string key_of(const Field& field) {
   std::string key(field.name);
   std::ranges::replace(key, '-', '_');
   return key;
+}
+
+bool has_word(std::string_view words, const std::string& word) {
+  return !word.empty() && cat("|", words, "|").find(cat("|", word, "|")) != std::string::npos;
+}
+
+std::string help_text(const Field& field) {
+  std::string owners;
+  for (const char c : field.owner.words) owners += c == '|' ? std::string(", ") : std::string(1, c);
+  return owners.empty() ? std::string(field.help) : cat(owners, ": ", field.help);
 }
 
 std::string default_text(const Field& field) {
@@ -115,8 +155,7 @@ void set_text(const Field& field, const std::string& where, const std::string& t
     return;
   }
   if (field.value.find('|') != std::string_view::npos) {  // the flag's parser knows them, too
-    const std::string known = cat("|", field.value, "|");
-    if (text.empty() || known.find(cat("|", text, "|")) == std::string::npos) {
+    if (!has_word(field.value, text)) {
       bad_option(where, " expects ", field.value, ", got '", text, "'");
     }
   }
@@ -170,8 +209,8 @@ std::span<const Option> train_config_options() {
     for (const Field& field : kFields) {
       const std::string otherwise = field.value.empty() ? "" : default_text(field);
       texts.push_back(cat("--", field.name));
-      texts.push_back(otherwise.empty() ? std::string(field.help)
-                                        : cat(field.help, " (default: ", otherwise, ")"));
+      texts.push_back(otherwise.empty() ? help_text(field)
+                                        : cat(help_text(field), " (default: ", otherwise, ")"));
       const bool is_list = std::holds_alternative<std::vector<std::string> C::*>(field.member);
       options.push_back({texts[texts.size() - 2], field.value, texts.back(), is_list});
     }
@@ -216,6 +255,20 @@ void read_flags(const Arguments& arguments, TrainConfig& config) {
   for (const std::string& word : arguments.words) add_file(word);
 }
 
+void check_owners(const TrainConfig& config) {
+  const TrainConfig defaults;
+  for (const Field& field : kFields) {
+    if (field.owner.choice == nullptr) continue;
+    const std::string& chosen = config.*field.owner.choice;
+    const bool is_default = std::visit(
+        [&](const auto member) { return config.*member == defaults.*member; }, field.member);
+    if (is_default || has_word(field.owner.words, chosen)) continue;
+    bad_option("--", field.name, " belongs to ",
+               field.owner.choice == &C::optimizer ? "--optimizer " : "--schedule ",
+               field.owner.words, ", got ", chosen);
+  }
+}
+
 Json to_json(const TrainConfig& config) {
   Json json = Json::object();
   for (const Field& field : kFields) {
@@ -230,8 +283,8 @@ Json to_json(const TrainConfig& config) {
           }
         },
         field.member);
-    if (field.name == "dropout" && config.dropout < 0) continue;  // the preset's
-    json.set(key_of(field), value);
+    const bool is_unset = value.is_number() && value.as_double() < 0;  // another option decides
+    if (!is_unset) json.set(key_of(field), value);
   }
   return json;
 }

@@ -27,9 +27,20 @@ struct TrainConfig {
 
   int64_t steps = 500, batch = 16, accumulate = 1;
   double lr = 1e-3, min_lr = 1e-4;
-  int64_t warmup = 20;
+  int64_t warmup = -1;  // below 0: the schedule's
   std::string schedule = "cosine";
-  double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.99, clip = 1, ema = 0;
+  int64_t lr_every = 100;
+  double lr_factor = -1;  // below 0: the schedule's
+  int64_t patience = 10, cooldown = 0;
+  double threshold = 1e-4;
+  double rise = 0.3, start_divisor = 25, end_divisor = 1e4;
+
+  std::string optimizer = "adamw";
+  double weight_decay = -1;  // below 0: the optimiser's
+  double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-8;
+  double momentum = 0, dampening = 0, alpha = 0.99;
+  bool nesterov = false, centered = false;
+  double clip = 1, clip_value = 0, ema = 0;
   int64_t seed = 1;
 
   int64_t log_every = 10, eval_every = 100, eval_batches = 10, save_every = 0, keep = 2;
@@ -52,6 +63,10 @@ void read_config(const Json& json, std::string_view name, TrainConfig& config);
 
 // Sets what the command line says; words behind the configuration are further files of data.
 void read_flags(const Arguments& arguments, TrainConfig& config);
+
+// Throws UsageError where an option has another value than its default, though it belongs to
+// another optimiser or schedule than the chosen one.
+void check_owners(const TrainConfig& config);
 
 Json to_json(const TrainConfig& config);
 

@@ -110,8 +110,10 @@ class TableReader {
     for (const auto& [key, value] : vocab.as_object("vocab")) {
       const int32_t number = token_number(value, key);
       numbers_.emplace(key, number);
-      const auto special = std::ranges::find_if(
-          table_.specials, [&](int32_t token) { return table_.tokens[size_t(token)] == key; });
+      const auto text_of_special = [&](int32_t token) -> const std::string& {
+        return table_.tokens[size_t(token)];
+      };
+      const auto special = std::ranges::find(table_.specials, key, text_of_special);
       if (special != table_.specials.end()) {
         if (*special == number) continue;
         refuse(name_, "token ", quote_for_error(key), " has the number ", number,
@@ -219,24 +221,39 @@ TokenTable::Unit unit_of(const Json& file, std::string_view name) {
   return TokenTable::Unit::byte;
 }
 
-Json spelled(const TokenTable& table, int32_t token) {
+std::string spelled(const TokenTable& table, int32_t token) {
   const std::string& text = table.tokens[size_t(token)];
   const bool verbatim = table.unit == TokenTable::Unit::character ||
                         std::ranges::find(table.specials, token) != table.specials.end();
   return verbatim ? text : spell_bytes(text);
 }
 
+// As a pair where a blank, which only special tokens have, would not tell where the first one ends.
+Json merge_json(const std::string& left, const std::string& right) {
+  const std::string both = cat(left, ' ', right);
+  if (std::ranges::count(both, ' ') == 1) return both;
+  Json pair = Json::array();
+  pair.push(left).push(right);
+  return pair;
+}
+
 Json model_json(const TokenTable& table) {
   Json model = usual(model_fields());
   model.set("unk_token", table.unknown ? Json(table.tokens[size_t(*table.unknown)]) : Json());
   Json::Object vocab;
+  std::unordered_map<std::string, int32_t> numbers;
   for (int32_t i = 0; i < int32_t(table.tokens.size()); ++i) {
-    vocab.emplace_back(spelled(table, i).as_string(), i);
+    const std::string key = spelled(table, i);
+    const auto [twin, fresh] = numbers.emplace(key, i);
+    if (!fresh) {
+      fail("tokenizer: tokens ", twin->second, " and ", i, " are both spelled ",
+           quote_for_error(key), ", no file can hold both");
+    }
+    vocab.emplace_back(key, i);
   }
   Json::Array merges;
   for (const TokenPair& pair : table.merges) {
-    merges.push_back(
-        cat(spelled(table, pair.left).as_string(), ' ', spelled(table, pair.right).as_string()));
+    merges.push_back(merge_json(spelled(table, pair.left), spelled(table, pair.right)));
   }
   model.set("vocab", std::move(vocab));
   model.set("merges", std::move(merges));

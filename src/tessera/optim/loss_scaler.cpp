@@ -41,10 +41,7 @@ void LossScaler::unscale(const Optimizer& optimizer) const {
   for (const Var& var : optimizer.parameters()) {
     const Tensor grad = var.grad();
     if (!grad.defined()) continue;
-    if (grad.dtype() == DType::f16) {
-      fail("LossScaler: expected gradients of a wider type, got f16 for '", var.name(), "'");
-    }
-    const Tensor unscaled = cast(grad * inverse, grad.dtype());
+    const Tensor unscaled = cast(grad, compute_type(grad.dtype())) * inverse;
     var.set_grad(unscaled);
     keep_readable(unscaled);  // a read before the step would replace the scale it comes from
   }

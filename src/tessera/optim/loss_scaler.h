@@ -34,9 +34,8 @@ class LossScaler {
   void backward(const Tensor& loss) const;
 
   // Divides the gradients of the optimiser's parameters by the scale, and moves the scale for the
-  // next step. The optimiser must be one that skips steps that are not finite, and gradients must
-  // not be f16, in which most of them would become 0: keep parameters in f32 and cast them in the
-  // model.
+  // next step. Gradients of half types become f32, since most of them would be 0 in f16. The
+  // optimiser must be one that skips steps that are not finite.
   void unscale(const Optimizer& optimizer) const;
 
   const Var& scale() const { return scale_; }  // 0-d f32

@@ -121,7 +121,7 @@ void backward(In loss) {
   for (size_t i = 0; i < vars.size(); ++i) {
     if (!result[i]) continue;
     Value& total = vars[i]->writable_grad();
-    total = total ? total + result[i] : result[i];
+    total = total ? total + cast(result[i], total.dtype()) : result[i];
   }
   keep_readable(loss);
 }

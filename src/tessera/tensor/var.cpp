@@ -162,7 +162,8 @@ Tensor Var::grad() const { return Tensor(checked(state_).writable_grad()); }
 
 void Var::set_grad(const Tensor& grad) const {
   VarState& state = checked(state_);
-  if (grad.defined() && grad.value().type() != state.type) {
+  const Type wide = {compute_type(state.type.dtype), state.type.shape};
+  if (grad.defined() && grad.value().type() != state.type && grad.value().type() != wide) {
     fail("set_grad: expected ", state.type, " for '", name(), "', got ", grad.value().type());
   }
   state.writable_grad() = grad.defined() ? grad.value() : Value{};

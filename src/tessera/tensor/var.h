@@ -44,7 +44,8 @@ class Var {
 
   // The gradient that backward() left, or an empty tensor.
   Tensor grad() const;
-  void set_grad(const Tensor& grad) const;  // empty: none
+  // Of the Var's type or of its compute type, f32 for half types; empty: none.
+  void set_grad(const Tensor& grad) const;
 
   // What a step is made of, changed from outside of one: compiled functions trace anew. Not while a
   // function is being compiled.

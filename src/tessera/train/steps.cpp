@@ -1,6 +1,7 @@
 #include "tessera/train/steps.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tessera/graph/scope.h"
 #include "tessera/tensor/autograd.h"
@@ -62,10 +63,20 @@ Tensor CompiledSteps::backward(std::span<const Tensor> batch) const {
   return cast(loss, DType::f32);
 }
 
+Tensor CompiledSteps::clip(const std::vector<Var>& vars) const {
+  if (parts_.clip <= 0 && parts_.clip_value <= 0) return grad_norm(vars);
+  // Also without a limit: it makes gradients NaN where one is infinite, which a limit of elements
+  // would hide from the optimiser.
+  const double most = parts_.clip > 0 ? parts_.clip : std::numeric_limits<double>::infinity();
+  const Tensor norm = clip_grad_norm(vars, most);
+  if (parts_.clip_value > 0) clip_grad_value(vars, parts_.clip_value);
+  return norm;
+}
+
 Tensor CompiledSteps::update() const {
   if (scaler_) scaler_->unscale(parts_.optimizer);
   const std::vector<Var>& vars = parts_.optimizer.parameters();
-  const Tensor norm = parts_.clip > 0 ? clip_grad_norm(vars, parts_.clip) : grad_norm(vars);
+  const Tensor norm = clip(vars);
   parts_.optimizer.step();
   if (ema_) ema_->update();
   return norm;

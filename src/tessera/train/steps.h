@@ -19,7 +19,7 @@ struct StepParts {
   Optimizer& optimizer;
   Parameters parameters;  // of the averages
   int64_t accumulate = 1;
-  double clip = 0;
+  double clip = 0, clip_value = 0;
   bool loss_scaling = false;
   double ema = 0;
 };
@@ -42,7 +42,8 @@ class CompiledSteps {
 
  private:
   Tensor backward(std::span<const Tensor> batch) const;
-  Tensor update() const;  // the norm
+  Tensor clip(const std::vector<Var>& vars) const;  // the norm before that
+  Tensor update() const;                            // the norm
 
   StepParts parts_;
   std::unique_ptr<LossScaler> scaler_;

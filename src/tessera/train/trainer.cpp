@@ -49,7 +49,9 @@ const TrainerOptions& checked(const TrainerOptions& o) {
   expect(o.eval_every == 0 || o.eval_batches >= 1, "at least 1 batch in an evaluation",
          o.eval_batches);
   expect(o.keep_last >= 1, "to keep at least 1 checkpoint", o.keep_last);
-  if (!(o.clip >= 0)) fail("Trainer: expected to clip at 0 or above, got ", o.clip);
+  for (const double limit : {o.clip, o.clip_value}) {
+    if (!(limit >= 0)) fail("Trainer: expected to clip at 0 or above, got ", limit);
+  }
   return o;
 }
 
@@ -67,6 +69,7 @@ Trainer::Trainer(const Module& model, Optimizer& optimizer, Loss loss, BatchSour
                  .parameters = model.named_trainable(),
                  .accumulate = options.accumulate,
                  .clip = options.clip,
+                 .clip_value = options.clip_value,
                  .loss_scaling = options.loss_scaling,
                  .ema = options.ema}) {
   if (options_.debug_nan && !optimizer.skips_nonfinite()) {
@@ -103,8 +106,9 @@ Trainer::End Trainer::run() {
 
 // Reads nothing from the device.
 double Trainer::next_lr() const {
-  if (plateau) return plateau->lr();
-  return schedule ? schedule(step_) : lr_;
+  const double planned = schedule ? schedule(step_) : lr_;
+  if (!plateau) return planned;
+  return schedule ? std::min(planned, plateau->lr()) : plateau->lr();
 }
 
 void Trainer::take_step() {
@@ -121,7 +125,7 @@ void Trainer::take_step() {
   waiting_.push_back({record, compiled_(batches)});
   ++step_;
   if (!options_.debug_nan) return;
-  const bool was_taken = optimizer_.skipped().value().item() == skipped;
+  const bool was_taken = options_.loss_scaling || optimizer_.skipped().value().item() == skipped;
   if (was_taken && std::isfinite(waiting_.back().values[0].item())) return;
   for (size_t i = 0; i < before.size(); ++i) options_.state[i].var.assign(before[i]);
   flush();

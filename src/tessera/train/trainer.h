@@ -40,6 +40,7 @@ struct TrainerOptions {
   int64_t steps = 1000;       // in all, those before a resumption included
   int64_t accumulate = 1;     // batches of a step
   double clip = 0;            // most that the norm of all gradients may be; 0: any
+  double clip_value = 0;      // most that an element of them may be, behind the above; 0: any
   bool loss_scaling = false;  // for f16; REQUIRES an optimiser that skips what is not finite
   double ema = 0;             // decay of averages of the parameters; 0: none are kept
   int64_t log_every = 10;     // steps between reads of what they gave
@@ -48,7 +49,9 @@ struct TrainerOptions {
   int64_t save_every = 0;     // steps; 0: only when run() ends
   std::filesystem::path folder = {};  // for checkpoints; empty: none are written
   int64_t keep_last = 2;              // checkpoints, beside the best one
-  bool debug_nan = false;  // stop at the first step that is not finite, and name what made it so
+  // Stop at the first step that is not finite, and name what made it so. With loss scaling, which
+  // meets such gradients now and then, at the first loss.
+  bool debug_nan = false;
   std::vector<NamedVar> state = {};  // further Vars of a checkpoint: keys and counters of Randoms
 };
 
@@ -63,7 +66,7 @@ class Trainer {
 
   // Set these before run(), where they are wanted.
   Schedule schedule;               // none: the optimiser's rate as it is
-  std::optional<Plateau> plateau;  // instead of a schedule; sees the losses of evaluations
+  std::optional<Plateau> plateau;  // sees the losses of evaluations; the lower of both rates counts
   BatchSource* eval_source = nullptr;
   std::function<void(const StepRecord&)> on_record;  // every step, in order, some steps late
   std::function<void(int64_t step, const std::filesystem::path&)> on_save;
