@@ -6,8 +6,8 @@
 //
 // Prints one JSON object per line: name, microseconds, bytes, flops. --small divides the large
 // sizes by 64, to see on any device that every line works. BENCH_MAP_TURNS,
-// BENCH_GROUPS_PER_UNIT and BENCH_SPLIT_POINTS try other plans of generated kernels
-// (backend/gpu/generated_kernel.h).
+// BENCH_GROUPS_PER_UNIT, BENCH_SPLIT_POINTS and BENCH_CLUSTER_GROUPS (1: none) try other plans of
+// generated kernels (backend/gpu/generated_kernel.h).
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -115,7 +115,7 @@ void elementwise(const Table& table) {
 
 void rows(const Table& table) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const int64_t columns : {768, 1024, 4096, 16384, 50257}) {
+    for (const int64_t columns : {768, 1024, 4096, 16384, 32768, 50257, 131072}) {
       const int64_t count = table.large(int64_t(1) << 27) / columns;
       const double bytes = double(count * columns) * size_of(dtype);
       const Tensor x = made({count, columns}, dtype);
@@ -375,6 +375,7 @@ void choose_tuning() {
   tuning.map_turns = int(number("BENCH_MAP_TURNS", tuning.map_turns));
   tuning.groups_per_unit = number("BENCH_GROUPS_PER_UNIT", tuning.groups_per_unit);
   tuning.split_points = number("BENCH_SPLIT_POINTS", tuning.split_points);
+  tuning.cluster_groups = number("BENCH_CLUSTER_GROUPS", tuning.cluster_groups);
 }
 
 int main(int count, char** words) {

@@ -83,7 +83,7 @@ def elementwise():
 
 def rows():
     for name, dtype in DTYPES.items():
-        for columns in (768, 1024, 4096, 16384, 50257):
+        for columns in (768, 1024, 4096, 16384, 32768, 50257, 131072):
             x = made(large(1 << 27) // columns, columns, dtype=dtype)
             gamma, beta = made(columns, dtype=dtype), made(columns, dtype=dtype)
             soft = lambda: torch.softmax(x, -1)
