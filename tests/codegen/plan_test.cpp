@@ -122,6 +122,15 @@ TEST(Plan, LetsClustersShareWhatOneGroupCannotHold) {
   EXPECT_EQ(weighted.chunks, 4);
   EXPECT_EQ(std::ranges::count(weighted.straddles, true), 2);
 
+  // Two arrays alive at once take twice the registers.
+  IrBuilder b("max sub exp sum div add", {4, 32768}, 1);
+  const int x = b.in(DType::f32), y = b.out(DType::f32);
+  const int v = b.load(x, {32768, 1});
+  const int e = b.scalar(ScalarOp::exp, {b.scalar(ScalarOp::sub, {v, b.reduce(ReduceOp::max, v)})});
+  const int share = b.scalar(ScalarOp::div, {e, b.reduce(ReduceOp::sum, e)});
+  b.store(y, {32768, 1}, b.scalar(ScalarOp::add, {v, share}));
+  EXPECT_EQ(plan_of(b.build()).cluster, 4);
+
   EXPECT_EQ(plan_of(softmax_kernel(DType::f32, 4, 131072)).cluster, 8);
   EXPECT_EQ(plan_of(softmax_kernel(DType::f32, 4, 131076)).cluster, 1);
   EXPECT_EQ(plan_of(norm_kernel(DType::f32)).cluster, 1);  // read once

@@ -13,7 +13,7 @@ constexpr int kMaxWidth = 8;       // elements
 constexpr int kMaxUnrolled = 256;  // instructions of a body, repeated `width` times
 constexpr int kWideBytes = 256;    // of one lane's accesses, which are alive together
 constexpr int kMaxKept = 32;       // values of one register that a lane keeps
-constexpr int kStraddling = 8;     // values that straddling loads leave no registers for
+constexpr int kBeside = 8;         // values for whose registers there are other uses
 constexpr int kKeptBytes = 256;    // that a lane keeps in all: 64 registers
 constexpr int kTeam = 32;          // lanes that take a short row
 constexpr int kColumns = 32;       // rows side by side that fill whole cache lines
@@ -275,19 +275,41 @@ class Planner {
                                  : (ir_.inner_count() - 2) / plan_.width + 2 * plan_.width;
     const int64_t chunks = (accesses + plan_.parts - 1) / plan_.parts;
     const int lanes = plan_.parts / plan_.cluster;
-    const int most = kMaxKept - (std::ranges::count(plan_.straddles, true) > 0 ? kStraddling : 0);
-    if (chunks * plan_.width > most || lanes > kManyLanes) return;
+    if (chunks * plan_.width > kMaxKept || lanes > kManyLanes) return;
     std::vector<Phase> phases = plan_.phases;
     keep_values(ir_, phases);
     int64_t bytes = 0;
-    for (const Phase& phase : phases) {
-      for (const int i : phase.kept) {
-        bytes += std::max(4, size_of(ir_.insts[size_t(i)].dtype)) * chunks * plan_.width;
-      }
-    }
-    if (bytes == 0 || bytes > kKeptBytes) return;
+    for (const Phase& phase : phases) bytes += kept_bytes(phase.kept) * chunks * plan_.width;
+    const bool fits = is_held_ ? fits_together(phases, chunks * plan_.width) : bytes <= kKeptBytes;
+    if (bytes == 0 || !fits) return;
     plan_.phases = std::move(phases);
     plan_.chunks = int(chunks);
+  }
+
+  int64_t kept_bytes(const std::vector<int>& insts) const {  // of one point
+    int64_t bytes = 0;
+    for (const int i : insts) bytes += std::max(4, size_of(ir_.insts[size_t(i)].dtype));
+    return bytes;
+  }
+
+  // Whether registers hold what is alive between any two loops, `points` of it a lane. Loads that
+  // straddle need some for themselves, and so do halves of shifted rows, for each array more.
+  bool fits_together(const std::vector<Phase>& phases, int64_t points) const {
+    const bool straddles = std::ranges::count(plan_.straddles, true) > 0;
+    const bool has_halves = plan_.shifted >= 0 && plan_.width > 4;
+    std::vector<int> kept;
+    for (size_t loop = 0; loop + 1 < phases.size(); ++loop) {
+      kept.insert(kept.end(), phases[loop].kept.begin(), phases[loop].kept.end());
+      std::erase_if(kept, [&](int i) {
+        return std::none_of(
+            phases.begin() + std::ptrdiff_t(loop) + 1, phases.end(),
+            [i](const Phase& later) { return std::ranges::count(later.recalled, i); });
+      });
+      const int64_t more = has_halves ? int64_t(kept.size()) - 1 : 0;
+      const int64_t beside = kBeside * (more + (straddles ? 1 : 0));
+      if (kept_bytes(kept) * points > 4 * (kMaxKept - beside)) return false;
+    }
+    return true;
   }
 
   const KernelIR& ir_;
