@@ -2,17 +2,20 @@
 // before the device is waited for. bench/peers/gpu.py times the same lines in PyTorch, and
 // tools/gpu sets both side by side.
 //
-//   bench_gpu [--device cuda:0] [--small] [PATTERN]    lines whose names contain PATTERN
+//   bench_gpu [--device cuda:0] [--small] [--turns] [PATTERN]    lines whose names contain PATTERN
 //
-// Prints one JSON object per line: name, microseconds, bytes, flops. --small divides the large
+// Prints one JSON object per line: name, microseconds, bytes, flops. With --turns it says when it
+// is ready for a line, and does nothing until it reads "time", upon which it measures the line and
+// is ready again, or another word, upon which it goes on. --small divides the large
 // sizes by 64, to see on any device that every line works. BENCH_MAP_TURNS,
-// BENCH_GROUPS_PER_UNIT and BENCH_SPLIT_POINTS try other plans of generated kernels
-// (backend/gpu/generated_kernel.h).
+// BENCH_GROUPS_PER_UNIT, BENCH_SPLIT_POINTS and BENCH_CLUSTER_GROUPS (1: none) try other plans of
+// generated kernels (backend/gpu/generated_kernel.h).
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -31,6 +34,7 @@ namespace {
 struct Options {
   Device device = preferred_device();
   int64_t divide = 1;
+  bool takes_turns = false;
   std::string pattern;
 };
 
@@ -43,9 +47,13 @@ class Table {
             const std::function<std::vector<Tensor>()>& make, int repeats = 1) const {
     if (name.find(options_.pattern) == std::string::npos) return;
     try {
-      const double seconds = time(make, repeats) / repeats;
-      std::printf("{\"name\": \"%s\", \"us\": %.3f, \"bytes\": %.0f, \"flops\": %.0f}\n",
-                  name.c_str(), seconds * 1e6, bytes, flops);
+      const std::function<double(int)> time = timed(make, repeats);
+      const auto measure = [&](int rounds) {
+        std::printf("{\"name\": \"%s\", \"us\": %.3f, \"bytes\": %.0f, \"flops\": %.0f}\n",
+                    name.c_str(), time(rounds) / repeats * 1e6, bytes, flops);
+      };
+      if (!options_.takes_turns) measure(kRounds);
+      while (options_.takes_turns && is_asked_for(name)) measure(kRoundsOfATurn);
     } catch (const Error& error) {
       const Json row = Json().set("name", name).set("error", std::string(error.what()));
       std::printf("%s\n", row.dump().c_str());
@@ -56,24 +64,37 @@ class Table {
   int64_t large(int64_t n) const { return n / options_.divide; }
 
  private:
-  // The least of several rounds, each long enough that the wait at its end does not count.
-  double time(const std::function<std::vector<Tensor>()>& make, int repeats) const {
+  static constexpr int kRounds = 7, kRoundsOfATurn = 3;
+
+  static bool is_asked_for(const std::string& name) {
+    std::printf("{\"ready\": \"%s\"}\n", name.c_str());
+    std::fflush(stdout);
+    std::string word;
+    return std::getline(std::cin, word) && word == "time";
+  }
+
+  // The least of so many rounds, each long enough that the wait at its end does not count. The
+  // program is compiled, measured and recorded before.
+  std::function<double(int)> timed(const std::function<std::vector<Tensor>()>& make,
+                                   int repeats) const {
     const CompileOptions before = set_compile_options({.horizontal = repeats == 1});
-    const auto program = compile([&] { return make(); });
+    const auto program = compile([make] { return make(); });
     Backend& device = backend(options_.device);
-    const auto round = [&](int runs) {
+    const auto round = [program, &device](int runs) {
       const auto begin = std::chrono::steady_clock::now();
       for (int i = 0; i < runs; ++i) program();
       device.synchronize({});
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     };
-    round(6);  // compiled, measured, recorded
+    round(6);
     set_compile_options(before);
     const double once = round(1);
     const int runs = std::max(3, int(0.02 / std::max(once, 1e-6)));
-    double least = 1e9;
-    for (int i = 0; i < 7; ++i) least = std::min(least, round(runs) / runs);
-    return least;
+    return [round, runs](int rounds) {
+      double least = 1e9;
+      for (int i = 0; i < rounds; ++i) least = std::min(least, round(runs) / runs);
+      return least;
+    };
   }
 
   const Options options_;
@@ -115,7 +136,7 @@ void elementwise(const Table& table) {
 
 void rows(const Table& table) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const int64_t columns : {768, 1024, 4096, 16384, 50257}) {
+    for (const int64_t columns : {768, 1024, 4096, 16384, 32768, 50257, 131072}) {
       const int64_t count = table.large(int64_t(1) << 27) / columns;
       const double bytes = double(count * columns) * size_of(dtype);
       const Tensor x = made({count, columns}, dtype);
@@ -379,6 +400,7 @@ void choose_tuning() {
   tuning.map_turns = int(number("BENCH_MAP_TURNS", tuning.map_turns));
   tuning.groups_per_unit = number("BENCH_GROUPS_PER_UNIT", tuning.groups_per_unit);
   tuning.split_points = number("BENCH_SPLIT_POINTS", tuning.split_points);
+  tuning.cluster_groups = number("BENCH_CLUSTER_GROUPS", tuning.cluster_groups);
 }
 
 int main(int count, char** words) {
@@ -390,18 +412,20 @@ int main(int count, char** words) {
       options.device = Device(words[++i]);
     } else if (std::strcmp(words[i], "--small") == 0) {
       options.divide = 64;
+    } else if (std::strcmp(words[i], "--turns") == 0) {
+      options.takes_turns = true;
     } else {
       options.pattern = words[i];
     }
   }
   set_default_device(options.device);
   const Table table(options);
+  products(table);
+  attentions(table);
   elementwise(table);
   rows(table);
   losses(table);
   heads(table);
   orders(table);
-  attentions(table);
   optimizers(table);
-  products(table);
 }

@@ -1,8 +1,8 @@
 """The lines of bench_gpu in PyTorch, by replay of CUDA graphs.
 
-    python3 bench/peers/gpu.py [--small] [PATTERN]
+    python3 bench/peers/gpu.py [--small] [--turns] [PATTERN]
 
-Prints one JSON object per line: name, microseconds. Elementwise and row kernels are timed eager and compiled
+Prints one JSON object per line: name, microseconds. --turns is as bench_gpu's. Elementwise and row kernels are timed eager and compiled
 (max-autotune without its own graphs); the faster counts.
 """
 import json
@@ -13,7 +13,9 @@ import torch
 import torch.nn.functional as F
 
 SMALL = "--small" in sys.argv
+TURNS = "--turns" in sys.argv
 PATTERN = next((word for word in sys.argv[1:] if not word.startswith("--")), "")
+ROUNDS, ROUNDS_OF_A_TURN = 7, 3
 DEVICE = "cuda"
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
@@ -22,8 +24,8 @@ def large(n):
     return n // 64 if SMALL else n
 
 
-def replayed(work):
-    """Seconds of one replay: the least of several rounds."""
+def recorded(work):
+    """Times a graph of the work: seconds of one replay, the least of so many rounds."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
@@ -33,31 +35,45 @@ def replayed(work):
     with torch.cuda.graph(graph):
         kept = work()
 
-    def rounds(runs):
+    def one_round(runs):
         begin = time.perf_counter()
         for _ in range(runs):
             graph.replay()
         torch.cuda.synchronize()
         return time.perf_counter() - begin
 
-    rounds(3)
-    runs = max(3, int(0.02 / max(rounds(1), 1e-6)))
-    least = min(rounds(runs) / runs for _ in range(7))
-    del kept
+    one_round(3)
+    runs = max(3, int(0.02 / max(one_round(1), 1e-6)))
+
+    def least(rounds, _kept=kept):
+        return min(one_round(runs) / runs for _ in range(rounds))
+
     return least
+
+
+def is_asked_for(name):
+    print(json.dumps({"ready": name}), flush=True)
+    return sys.stdin.readline().strip() == "time"
 
 
 def line(name, *works, repeats=1):
     if PATTERN not in name:
         return
-    seconds = []
+    graphs = []
     for work in works:
         try:
-            seconds.append(replayed(work) / repeats)
+            graphs.append(recorded(work))
         except Exception as error:  # one that cannot be captured or compiled
             print(json.dumps({"name": name, "note": str(error)[:120]}), flush=True)
-    if seconds:
+
+    def measure(rounds):
+        seconds = [least(rounds) / repeats for least in graphs]
         print(json.dumps({"name": name, "us": min(seconds) * 1e6, "eager_us": seconds[0] * 1e6}), flush=True)
+
+    if graphs and not TURNS:
+        measure(ROUNDS)
+    while graphs and TURNS and is_asked_for(name):
+        measure(ROUNDS_OF_A_TURN)
     torch._dynamo.reset()
 
 
@@ -83,7 +99,7 @@ def elementwise():
 
 def rows():
     for name, dtype in DTYPES.items():
-        for columns in (768, 1024, 4096, 16384, 50257):
+        for columns in (768, 1024, 4096, 16384, 32768, 50257, 131072):
             x = made(large(1 << 27) // columns, columns, dtype=dtype)
             gamma, beta = made(columns, dtype=dtype), made(columns, dtype=dtype)
             soft = lambda: torch.softmax(x, -1)
@@ -273,11 +289,11 @@ def products():
 
 
 if __name__ == "__main__":
+    products()
+    attentions()
     elementwise()
     rows()
     losses()
     heads()
     orders()
-    attentions()
     optimizers()
-    products()

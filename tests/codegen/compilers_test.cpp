@@ -13,6 +13,8 @@
 #include "codegen/nvrtc.h"
 #include "codegen/zoo.h"
 #include "tessera/codegen/render.h"
+#include "tessera/conformance/reference.h"
+#include "tessera/tessera.h"
 
 namespace tessera {
 namespace {
@@ -33,6 +35,44 @@ std::vector<KernelIR> zoo_kernels() {
   return kernels;
 }
 
+// Of forward and backward passes, with several inputs and outputs.
+void add_emitted(int64_t cols, DType dtype, std::vector<KernelIR>& kernels) {
+  const Tensor x = random_tensor({2, cols}, 1, dtype), g = random_tensor({2, cols}, 2, dtype);
+  const Tensor weight = random_tensor({cols}, 3, dtype);
+  const Tensor y = softmax(x, -1), gy = g * y, centred = x - mean(x, -1, true);
+  const Tensor rstd = rsqrt(mean(centred * centred, -1, true) + 1e-5);
+  const Tensor normed = centred * rstd, gw = g * weight;
+  const Tensor all[] = {log_softmax(x, -1), gy - y * sum(gy, -1, true), x * 2 + y,
+                        (gw - mean(gw, -1, true) - normed * mean(gw * normed, -1, true)) * rstd};
+  for (const Tensor& each : all) {
+    const std::vector<Value> outputs = {each.value()};
+    for (const EmittedKernel& kernel : emitted_kernels(outputs, "long rows")) {
+      kernels.push_back(*kernel.ir);
+      kernels.back().name += cat(" ", dtype, " ", cols);
+    }
+  }
+}
+
+// Rows for the registers of two, four and eight groups, some of which start anywhere.
+std::vector<KernelIR> long_row_kernels() {
+  std::vector<KernelIR> kernels;
+  for (const int64_t cols : {20011, 32768, 50257, 65536, 131072}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      kernels.push_back(softmax_kernel(dtype, 4, cols));
+      kernels.push_back(layer_norm_kernel(dtype, 4, cols));
+      for (size_t i = kernels.size() - 2; i < kernels.size(); ++i) {
+        kernels[i].name += cat(" ", dtype, " ", cols);
+      }
+    }
+  }
+  for (const int64_t cols : {32768, 50257}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) add_emitted(cols, dtype, kernels);
+  }
+  return kernels;
+}
+
+bool has_clusters(const std::string& architecture) { return architecture != "sm_80"; }
+
 struct Text {
   std::string name, source, architecture;
 };
@@ -49,6 +89,7 @@ void add_text(const KernelIR& ir, size_t number, const std::string& architecture
     options.turns = 1 + int(number % 2);
     options.max_row_group = 1024;
     options.local_bytes = 216 << 10;
+    options.cluster_groups = has_clusters(architecture) ? 8 : 1;
   }
   // Some with a table of parts: an optimiser's for the tensors of a model.
   if (fast && number / 2 % 4 == 1 && ir.operands.size() <= 12) options.parts = 160;
@@ -115,6 +156,22 @@ class NvrtcTest : public testing::TestWithParam<std::tuple<std::string, int>> {
 TEST_P(NvrtcTest, TakesEveryOpAndType) {
   size_t number = 0;
   for (const KernelIR& ir : zoo_kernels()) add(ir, ++number);
+  expect_no_spills(nvrtc_, texts_, true);
+}
+
+TEST_P(NvrtcTest, TakesRowsOfClusters) {
+  const auto [architecture, half] = GetParam();
+  if (!has_clusters(architecture)) GTEST_SKIP() << "no clusters there";
+  const RenderOptions options = {.max_row_group = 1024,
+                                 .local_bytes = 216 << 10,
+                                 .cluster_groups = 8,
+                                 .alignment = 16,
+                                 .narrow_index = half == 0};
+  for (const KernelIR& ir : long_row_kernels()) {
+    const RenderedKernel kernel = render(ir, cuda_dialect(), options);
+    texts_.push_back(
+        {cat(kernel.entry, ", ", kernel.cluster, " groups"), kernel.source, architecture});
+  }
   expect_no_spills(nvrtc_, texts_, true);
 }
 

@@ -47,6 +47,15 @@ std::map<std::string, std::string> blocks() {
   Tensor total = sum(x, {0, 1}, true);
   result["split"] = kernel_text(the_kernel(total), cuda_dialect(), true);
 
+  const Tensor logits = random_tensor({2, 32768}, 4);
+  Tensor p = softmax(logits, -1);
+  const std::string shared =
+      render(the_kernel(p), cuda_dialect(),
+             {.max_row_group = 1024, .cluster_groups = 8, .alignment = 16, .narrow_index = true})
+          .source;
+  const size_t entry = shared.find("// "), second = shared.find("    f32 sum_");
+  result["cluster"] = shared.substr(entry, second - entry);
+
   const std::string joined = render(the_kernel(z), cuda_dialect(), {.parts = 160}).source;
   const size_t types = joined.find("struct t_part"), body = joined.find("  const idx count");
   result["parts"] = joined.substr(types, body - types);
@@ -102,7 +111,7 @@ TEST(CodegenPage, QuotesCompiledLines) {
       ++lines;
     }
   }
-  EXPECT_EQ(lines, 3u);
+  EXPECT_EQ(lines, 4u);
 }
 
 }  // namespace

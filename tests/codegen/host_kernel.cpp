@@ -10,18 +10,24 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
-
 #include <thread>
-#include "tessera/codegen/text.h"
 
+#include "tessera/base/error.h"
 #include "tessera/codegen/render.h"
+#include "tessera/codegen/text.h"
 
 namespace tessera {
 
 namespace {
 
-using Wait = void (*)(void*);
-using Entry = void (*)(void** params, unsigned lane, unsigned group, unsigned groups, Wait, void*);
+// What a lane waits at, and how.
+struct Waiting {
+  std::barrier<>*group, *cluster;
+  void (*wait)(std::barrier<>*) = [](std::barrier<>* barrier) { barrier->arrive_and_wait(); };
+  void (*arrive)(std::barrier<>*);
+  void (*await)(std::barrier<>*);
+};
+using Entry = void (*)(void** params, unsigned lane, unsigned group, unsigned groups, Waiting*);
 
 constexpr const char* kShim = R"(
 #include <math.h>
@@ -29,13 +35,26 @@ constexpr const char* kShim = R"(
 #include <utility>
 struct Index { unsigned x; };
 static thread_local Index threadIdx, blockIdx, gridDim;
-static thread_local void (*wait_for)(void*);
-static thread_local void* group_barrier;
+struct Waiting {
+  void *group, *cluster;
+  void (*wait)(void*);
+  void (*arrive)(void*);
+  void (*await)(void*);
+};
+static thread_local Waiting* waiting;
 #define __global__
 #define __device__
 #define __shared__ static
-#define __launch_bounds__(n)
-#define __syncthreads() wait_for(group_barrier)
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __syncthreads() waiting->wait(waiting->group)
+static void t_arrive() { waiting->arrive(waiting->cluster); }
+static void t_await() { waiting->await(waiting->cluster); }
+// Where this stands in the library of each group of a cluster.
+extern "C" { void* group_bases[8]; }
+static void* t_of_group(void* at, int group) {
+  return (char*)group_bases[group] + ((char*)at - (char*)group_bases);
+}
 template <class To, class From> static To bits_as(From from) {
   static_assert(sizeof(To) == sizeof(From), "");
   To to;
@@ -73,23 +92,33 @@ template <class... A>
 static void call(void (*kernel)(A...), void** params) {
   call(kernel, params, std::index_sequence_for<A...>());
 }
-static void enter(unsigned lane, unsigned group, unsigned groups, void (*wait)(void*),
-                  void* barrier) {
-  threadIdx.x = lane;
-  blockIdx.x = group;
-  gridDim.x = groups;
-  wait_for = wait;
-  group_barrier = barrier;
-}
 #define SHIM(name, entry)                                                              \
   extern "C" void name(void** params, unsigned lane, unsigned group, unsigned groups, \
-                       void (*wait)(void*), void* barrier) {                          \
-    enter(lane, group, groups, wait, barrier);                                        \
+                       Waiting* where) {                                              \
+    threadIdx.x = lane;                                                               \
+    blockIdx.x = group;                                                               \
+    gridDim.x = groups;                                                               \
+    waiting = where;                                                                  \
     call(entry, params);                                                              \
   }
 )";
 
-void wait_at(void* barrier) { static_cast<std::barrier<>*>(barrier)->arrive_and_wait(); }
+thread_local std::optional<std::barrier<>::arrival_token> arrived;
+void arrive_at(std::barrier<>* barrier) {
+  TESSERA_ASSERT(!arrived);
+  arrived.emplace(barrier->arrive());
+}
+void await_at(std::barrier<>* barrier) {
+  TESSERA_ASSERT(arrived);
+  barrier->wait(std::move(*arrived));
+  arrived.reset();
+}
+
+std::shared_ptr<void> open(const std::string& library) {
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) throw std::runtime_error(dlerror());
+  return std::shared_ptr<void>(handle, dlclose);
+}
 
 }  // namespace
 
@@ -163,14 +192,18 @@ HostKernel::HostKernel(const KernelIR& ir, const RenderOptions& options)
   const std::string command =
       cat("'", TESSERA_HOST_CXX, "' ", flags, " -o '", library, "' '", source, "'");
   if (!run_command(command, output)) throw std::runtime_error(output + "\n" + rendered_.source);
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) throw std::runtime_error(dlerror());
-  library_ = std::shared_ptr<void>(handle, dlclose);
-  entry_ = dlsym(handle, "shim_run");
-  fold_entry_ = dlsym(handle, "shim_fold");
-  if (entry_ == nullptr || (options.split && fold_entry_ == nullptr)) {
-    throw std::runtime_error("the shim's entries are missing");
+  for (int i = 0; i < rendered_.cluster; ++i) {
+    const std::string copy = folder.path(cat("kernel", i, ".so"));
+    std::filesystem::copy_file(library, copy);
+    libraries_.push_back(open(copy));
   }
+  for (const auto& each : libraries_) {
+    auto* const bases = static_cast<void**>(dlsym(each.get(), "group_bases"));
+    for (size_t i = 0; i < libraries_.size(); ++i) {
+      bases[i] = dlsym(libraries_[i].get(), "group_bases");
+    }
+  }
+  is_split_ = options.split;
 }
 
 int HostKernel::run(std::vector<void*> operands, int64_t extent0, int64_t max_groups) const {
@@ -180,7 +213,8 @@ int HostKernel::run(std::vector<void*> operands, int64_t extent0, int64_t max_gr
   for (void*& operand : operands) params.push_back(&operand);
   params.push_back(&extent0);
   params.push_back(&error_pointer);
-  launch(entry_, params, std::min(max_groups, rendered_.group_count(ir_, extent0)));
+  const int64_t most = max_groups * rendered_.cluster;
+  launch("shim_run", params, std::min(most, rendered_.group_count(ir_, extent0)));
   return error;
 }
 
@@ -192,13 +226,13 @@ int HostKernel::run_split(std::vector<void*> operands, int64_t extent0, int64_t 
   std::vector<void*> params;
   for (void*& operand : operands) params.push_back(&operand);
   params.insert(params.end(), {&extent0, &error_pointer, &scratch_pointer, &splits});
-  launch(entry_, params, rendered_.group_count(ir_, extent0, splits));
-  launch(fold_entry_, params, rendered_.fold_group_count(ir_, extent0));
+  launch("shim_run", params, rendered_.group_count(ir_, extent0, splits));
+  launch("shim_fold", params, rendered_.fold_group_count(ir_, extent0));
   return error;
 }
 
 void HostKernel::run_parts(std::vector<KernelPart> parts, int capacity, int64_t max_groups) const {
-  const bool split = fold_entry_ != nullptr;
+  const bool split = is_split_;
   std::vector<std::vector<uint64_t>> scratch;
   for (KernelPart& part : parts) {
     const int64_t bytes = rendered_.scratch_bytes(ir_, part.extent0, part.splits);
@@ -206,7 +240,7 @@ void HostKernel::run_parts(std::vector<KernelPart> parts, int capacity, int64_t 
     part.groups = rendered_.group_count(ir_, part.extent0, part.splits);
     if (!split) part.groups = std::min(part.groups, max_groups);
   }
-  const auto run = [&](void* entry) {
+  const auto run = [&](const char* entry) {
     std::vector<uint64_t> table = part_table(parts, capacity, split);
     void* error = nullptr;
     std::vector<void*> params = {table.data(), &error};
@@ -214,24 +248,32 @@ void HostKernel::run_parts(std::vector<KernelPart> parts, int capacity, int64_t 
     for (const KernelPart& part : parts) groups += part.groups;
     launch(entry, params, groups);
   };
-  run(entry_);
+  run("shim_run");
   if (!split) return;
   for (KernelPart& part : parts) part.groups = rendered_.fold_group_count(ir_, part.extent0);
-  run(fold_entry_);
+  run("shim_fold");
 }
 
-void HostKernel::launch(void* entry, std::vector<void*>& params, int64_t count) const {
-  const auto groups = unsigned(count);
-  std::barrier<> barrier(rendered_.group_size);
-  const auto lane_work = [&](unsigned lane) {
-    for (unsigned group = 0; group < groups; ++group) {
-      reinterpret_cast<Entry>(entry)(params.data(), lane, group, groups, wait_at, &barrier);
-      barrier.arrive_and_wait();  // the next group uses the same local arrays
-    }
-  };
+void HostKernel::launch(const char* entry, std::vector<void*>& params, int64_t count) const {
+  const auto groups = unsigned(count), cluster = unsigned(rendered_.cluster);
+  std::barrier<> all(rendered_.group_size * rendered_.cluster);
+  std::vector<std::unique_ptr<std::barrier<>>> own;
   std::vector<std::thread> lanes;
-  for (int lane = 0; lane < rendered_.group_size; ++lane) {
-    lanes.emplace_back(lane_work, unsigned(lane));
+  for (unsigned member = 0; member < cluster; ++member) {
+    own.push_back(std::make_unique<std::barrier<>>(rendered_.group_size));
+    const auto run = reinterpret_cast<Entry>(dlsym(libraries_[member].get(), entry));
+    if (run == nullptr) throw std::runtime_error(cat("the shim has no ", entry));
+    const auto lane_work = [&, run, member, barrier = own.back().get()](unsigned lane) {
+      Waiting waiting = {.group = barrier, .cluster = &all, .arrive = arrive_at, .await = await_at};
+      for (unsigned group = member; group < groups; group += cluster) {
+        run(params.data(), lane, group, groups, &waiting);
+        TESSERA_ASSERT(!arrived);    // it waits for whoever may still reach its memory
+        barrier->arrive_and_wait();  // the next group uses the same local arrays
+      }
+    };
+    for (int lane = 0; lane < rendered_.group_size; ++lane) {
+      lanes.emplace_back(lane_work, unsigned(lane));
+    }
   }
   for (std::thread& lane : lanes) lane.join();
 }

@@ -1,5 +1,6 @@
 // Runs a kernel's CUDA text on the host: the C++ compiler builds it behind a shim in which a
-// group's lanes are threads, and groups run one after the other.
+// group's lanes are threads, and groups run one after the other, but for those of a cluster, each
+// of which has a copy of the library, and so local memory of its own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ class HostKernel {
   HostKernel(const KernelIR& ir, const RenderOptions& options);
 
   // `operands` point to the first elements. Returns the error flag. At most `max_groups` groups are
-  // started, so that each has several rows to walk.
+  // or clusters are started, so that each has several rows to walk.
   int run(std::vector<void*> operands, int64_t extent0, int64_t max_groups = 3) const;
 
   // A split kernel: both entries.
@@ -42,13 +43,12 @@ class HostKernel {
   }
 
  private:
-  void launch(void* entry, std::vector<void*>& params, int64_t groups) const;
+  void launch(const char* entry, std::vector<void*>& params, int64_t groups) const;
 
   KernelIR ir_;
   RenderedKernel rendered_;
-  std::shared_ptr<void> library_;
-  void* entry_ = nullptr;
-  void* fold_entry_ = nullptr;
+  std::vector<std::shared_ptr<void>> libraries_;  // one for each group of a cluster
+  bool is_split_ = false;
 };
 
 // Nothing promised, and everything but a split: what tests of values run under.

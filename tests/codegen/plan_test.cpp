@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "codegen/zoo.h"
 #include "kernel/ir_builder.h"
 
@@ -92,6 +94,48 @@ TEST(Plan, HoldsLongRowsByManyLanesOrInLocalMemory) {
   EXPECT_GE(odd.shifted, 0);
   EXPECT_EQ(odd.row_bytes, 2 * (50257 + 16) / 16 * 16 + 16);
   EXPECT_EQ(plan_of(DType::f32, 100000).row_bytes, 0);  // read again
+}
+
+TEST(Plan, LetsClustersShareWhatOneGroupCannotHold) {
+  RenderOptions options = {
+      .max_row_group = 1024, .local_bytes = 200 << 10, .cluster_groups = 8, .alignment = 16};
+  const auto plan_of = [&](const KernelIR& ir) { return make_plan(ir, options); };
+  const Plan alone = plan_of(softmax_kernel(DType::f32, 4, 16384));
+  EXPECT_EQ((RowPlan{alone.group_size, alone.parts, alone.chunks}), (RowPlan{512, 512, 8}));
+  EXPECT_EQ(alone.cluster, 1);
+
+  const Plan even = plan_of(softmax_kernel(DType::f32, 4, 32768));
+  EXPECT_EQ((RowPlan{even.group_size, even.parts, even.chunks}), (RowPlan{512, 1024, 8}));
+  EXPECT_EQ(even.cluster, 2);
+  EXPECT_EQ(even.row_bytes, 0);
+  EXPECT_EQ(even.rows_per_group(), 1);
+
+  const Plan odd = plan_of(softmax_kernel(DType::bf16, 4, 50257));
+  EXPECT_EQ((RowPlan{odd.group_size, odd.parts, odd.chunks}), (RowPlan{512, 2048, 4}));
+  EXPECT_EQ(odd.width, 8);
+  EXPECT_GE(odd.shifted, 0);
+  EXPECT_EQ(std::ranges::count(odd.straddles, true), 0);
+
+  // What weights need leaves less room.
+  const Plan weighted = plan_of(layer_norm_kernel(DType::f32, 4, 50257));
+  EXPECT_EQ(weighted.cluster, 8);
+  EXPECT_EQ(weighted.chunks, 4);
+  EXPECT_EQ(std::ranges::count(weighted.straddles, true), 2);
+
+  // Two arrays alive at once take twice the registers.
+  IrBuilder b("max sub exp sum div add", {4, 32768}, 1);
+  const int x = b.in(DType::f32), y = b.out(DType::f32);
+  const int v = b.load(x, {32768, 1});
+  const int e = b.scalar(ScalarOp::exp, {b.scalar(ScalarOp::sub, {v, b.reduce(ReduceOp::max, v)})});
+  const int share = b.scalar(ScalarOp::div, {e, b.reduce(ReduceOp::sum, e)});
+  b.store(y, {32768, 1}, b.scalar(ScalarOp::add, {v, share}));
+  EXPECT_EQ(plan_of(b.build()).cluster, 4);
+
+  EXPECT_EQ(plan_of(softmax_kernel(DType::f32, 4, 131072)).cluster, 8);
+  EXPECT_EQ(plan_of(softmax_kernel(DType::f32, 4, 131076)).cluster, 1);
+  EXPECT_EQ(plan_of(norm_kernel(DType::f32)).cluster, 1);  // read once
+  options.parts = 4;
+  EXPECT_EQ(plan_of(softmax_kernel(DType::f32, 4, 32768)).cluster, 1);
 }
 
 TEST(Plan, LetsNeighboursTakeColumns) {

@@ -18,7 +18,11 @@ std::string golden_path(const RenderedKernel& kernel, const Dialect& dialect) {
 
 // Everything a launcher may promise; `split` where the kernel is made for it.
 RenderOptions promises(const KernelIR& ir) {
-  return {.alignment = 16, .narrow_index = true, .split = ir.name == "mul sum sqrt"};
+  return {.max_row_group = 1024,
+          .cluster_groups = 8,
+          .alignment = 16,
+          .narrow_index = true,
+          .split = ir.name == "mul sum sqrt"};
 }
 
 // TESSERA_REWRITE_GOLDEN=1 writes the files anew; read the difference before keeping it.

@@ -5,44 +5,18 @@
 #include <limits>
 
 #include "codegen/host_kernel.h"
+#include "codegen/rendered_rows.h"
 #include "codegen/zoo.h"
 #include "kernel/ir_builder.h"
 
 namespace tessera {
 namespace {
 
-template <class Base>
-class WithHostCompiler : public Base {
- protected:
-  void SetUp() override {
-    const std::string reason = host_compiler_missing();
-    if (!reason.empty()) GTEST_SKIP() << reason;
-  }
-};
 class RenderedRows : public WithHostCompiler<testing::TestWithParam<RenderOptions>> {};
 class RenderedOnce : public WithHostCompiler<testing::Test> {};  // options of its own
 
 INSTANTIATE_TEST_SUITE_P(Promises, RenderedRows, testing::ValuesIn(promised_options()),
                          promise_name);
-
-std::vector<float> waves(int64_t n) {
-  std::vector<float> values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(3 * std::sin(float(i) * 1.7f));
-  return values;
-}
-
-void expect_softmax(const std::vector<float>& x, const std::vector<float>& y,
-                    const std::vector<float>& m, size_t cols) {
-  for (size_t row = 0; row < m.size(); ++row) {
-    double top = -HUGE_VAL, total = 0;
-    for (size_t i = 0; i < cols; ++i) top = std::max(top, double(x[row * cols + i]));
-    for (size_t i = 0; i < cols; ++i) total += std::exp(double(x[row * cols + i]) - top);
-    EXPECT_EQ(m[row], float(top));
-    for (size_t i = 0; i < cols; ++i) {
-      EXPECT_NEAR(y[row * cols + i], std::exp(double(x[row * cols + i]) - top) / total, 1e-6);
-    }
-  }
-}
 
 TEST_F(RenderedOnce, SoftmaxReducesTwice) {
   for (const int64_t cols : {1, 3, 17, 100}) {

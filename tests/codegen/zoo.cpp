@@ -99,6 +99,13 @@ KernelIR rms_norm() {
   return b.build();
 }
 
+// Softmax of rows that start anywhere, too long for the registers of one group.
+KernelIR long_rows() {
+  KernelIR ir = softmax_kernel(DType::f32, 4, 50257);
+  ir.name = "long rows";
+  return ir;
+}
+
 }  // namespace
 
 KernelIR norm_kernel(DType dtype) {
@@ -119,6 +126,22 @@ KernelIR softmax_kernel(DType dtype, int64_t rows, int64_t cols) {
   const int total = b.reduce(ReduceOp::sum, e);
   b.store(m, {1, 0}, top);
   b.store(y, {cols, 1}, b.scalar(ScalarOp::div, {e, total}));
+  return b.build();
+}
+
+KernelIR layer_norm_kernel(DType dtype, int64_t rows, int64_t cols) {
+  IrBuilder b("layer norm", {rows, cols}, 1);
+  const int x = b.in(dtype), gamma = b.in(dtype), beta = b.in(dtype), y = b.out(dtype);
+  const int count = b.constant(DType::f32, double(cols), IrLevel::row);
+  const int v = b.load(x, {cols, 1});
+  const int mean = b.scalar(ScalarOp::div, {b.reduce(ReduceOp::sum, v), count});
+  const int d = b.scalar(ScalarOp::sub, {v, mean});
+  const int squares = b.reduce(ReduceOp::sum, b.scalar(ScalarOp::mul, {d, d}));
+  const int variance = b.scalar(ScalarOp::div, {squares, count});
+  const int moved = b.scalar(ScalarOp::add, {variance, b.constant(DType::f32, 1e-5, IrLevel::row)});
+  const int normed = b.scalar(ScalarOp::mul, {d, b.scalar(ScalarOp::rsqrt, {moved})});
+  const int scaled = b.scalar(ScalarOp::mul, {normed, b.load(gamma, {0, 1})});
+  b.store(y, {cols, 1}, b.scalar(ScalarOp::add, {scaled, b.load(beta, {0, 1})}));
   return b.build();
 }
 
@@ -186,7 +209,8 @@ std::vector<KernelIR> golden_kernels() {
           softmax_kernel(DType::bf16, 4, 100),
           gated(),
           rms_norm(),
-          norm_kernel(DType::f32)};
+          norm_kernel(DType::f32),
+          long_rows()};
 }
 
 }  // namespace tessera

@@ -14,6 +14,9 @@ std::vector<KernelIR> golden_kernels();
 KernelIR softmax_kernel(DType dtype, int64_t rows, int64_t cols);
 KernelIR vector_softmax_kernel(DType dtype);  // one row, of run-time length, walked three times
 
+// Layer normalisation of (rows, cols), with weights and offsets of (cols,).
+KernelIR layer_norm_kernel(DType dtype, int64_t rows, int64_t cols);
+
 // y = sqrt(Σ x²) over all of (n,).
 KernelIR norm_kernel(DType dtype);
 

@@ -466,6 +466,10 @@ TEST(CudaCompiler, ChoosesAnArchitecture) {
   EXPECT_EQ(cuda::architecture_for(8, 9, known), "compute_86");
   EXPECT_EQ(cuda::architecture_for(12, 1, known), "compute_120");
   EXPECT_EQ(cuda::architecture_for(7, 0, known), "");
+  EXPECT_EQ(cuda::cluster_groups("sm_90a"), 8);
+  EXPECT_EQ(cuda::cluster_groups("compute_120"), 8);
+  EXPECT_EQ(cuda::cluster_groups("compute_86"), 1);
+  EXPECT_EQ(cuda::cluster_groups(""), 1);
 }
 
 TEST(CudaLibraries, AreLookedForInFolders) {

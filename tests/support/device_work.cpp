@@ -152,6 +152,32 @@ void check_replay(Device device, int kernels) {
   EXPECT_EQ((counters().snapshot() - before).launches, kSteadySteps);
 }
 
+void check_long_rows(Device device, int64_t rows, int64_t columns) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    std::vector<std::vector<float>> results;
+    for (const Device each : {device, Device(DeviceKind::cpu)}) {
+      set_default_device(each);
+      const auto made = [&](const Shape& shape, int seed) {
+        return cast(Random(uint64_t(seed)).uniform(shape) * 4 - 2, dtype).eval();
+      };
+      const Tensor x = made({rows, columns}, 1);
+      const Tensor gamma = made({columns}, 2), beta = made({columns}, 3);
+      const Tensor shares = softmax(x, -1), normed = layer_norm(x, gamma, beta);
+      results.push_back((cast(shares, DType::f32) * double(columns)).to_vector<float>());
+      results.push_back(cast(normed, DType::f32).to_vector<float>());
+    }
+    set_default_device(device);
+    const double tolerance = is_half(dtype) ? 0.02 : 2e-5;
+    for (size_t k = 0; k < 2; ++k) {
+      for (size_t i = 0; i < results[k].size(); ++i) {
+        const double expected = results[2 + k][i];
+        ASSERT_NEAR(results[k][i], expected, tolerance * std::max(1.0, std::abs(expected)))
+            << dtype << " " << k << " " << i;
+      }
+    }
+  }
+}
+
 void check_relu(DType dtype) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();

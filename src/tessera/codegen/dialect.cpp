@@ -52,6 +52,17 @@ constexpr NativeHelper kCudaNatives[] = {
      "  if (!(fabsf(c) < 1e38f)) {\n"
      "    asm volatile(\"div.full.f32 %0, %1, %2;\" : \"=f\"(c) : \"f\"(a), \"f\"(b));\n"
      "  }\n  return c;\n}\n"},
+    {"t_arrive(", "defined(__CUDA_ARCH__)",
+     "$fn void t_arrive() {\n"
+     "  asm volatile(\"barrier.cluster.arrive.release.aligned;\" : : : \"memory\");\n}\n"},
+    {"t_await(", "defined(__CUDA_ARCH__)",
+     "$fn void t_await() {\n"
+     "  asm volatile(\"barrier.cluster.wait.acquire.aligned;\" : : : \"memory\");\n}\n"},
+    {"t_of_group(", "defined(__CUDA_ARCH__)",
+     "$fn void* t_of_group(void* at, i32 group) {\n"
+     "  void* there;\n"
+     "  asm(\"mapa.u64 %0, %1, %2;\" : \"=l\"(there) : \"l\"(at), \"r\"(group));\n"
+     "  return there;\n}\n"},
     {"t_prefetch(", "defined(__CUDA_ARCH__)",
      "$fn void t_prefetch(const void* at) {\n"
      "  asm volatile(\"prefetch.global.L2 [%0];\" : : \"l\"(at));\n}\n"},
@@ -104,6 +115,10 @@ const Dialect& cuda_dialect() {
       .warp = 32,
       .shuffle_down = "__shfl_down_sync($mask, $value, $step, $width)",
       .shuffle_first = "__shfl_sync($mask, $value, 0, $width)",
+      .cluster = "__cluster_dims__($groups, 1, 1)",
+      .cluster_arrive = "t_arrive();",
+      .cluster_wait = "t_await();",
+      .of_group = "t_of_group($at, $group)",
       .prefetch = "t_prefetch($address);",
       .words =
           "#define KERNEL extern \"C\" __global__ void\n"

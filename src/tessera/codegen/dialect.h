@@ -46,6 +46,11 @@ struct Dialect {
   // names the lanes that take part.
   int warp = 0;
   std::string_view shuffle_down = "", shuffle_first = "";
+  // Groups that run at once and reach each other's local memory, where the language knows of such:
+  // the qualifier of an entry with clusters of $groups; statements that say that a lane is there,
+  // and that wait until every lane of the cluster has been; the address of $at in the group $group.
+  std::string_view cluster = "";
+  std::string_view cluster_arrive = "", cluster_wait = "", of_group = "";
   // Statement: brings the kPrefetched bytes around $address nearer. Empty: the language has none.
   std::string_view prefetch = "";
   // Macros that kernels written by hand for every dialect use: KERNEL and KERNEL_OF(group size)

@@ -58,7 +58,8 @@ std::string FoldWriter::array(const std::vector<Carried>& all, size_t k) const {
 
 std::string FoldWriter::shared_arrays() const {
   if (plan_.parts == 1 || (shuffles() && plan_.parts <= dialect_.warp)) return "";
-  const int entries = shuffles() ? plan_.group_size / dialect_.warp : plan_.group_size;
+  const int entries =
+      shuffles() ? plan_.cluster * plan_.group_size / dialect_.warp : plan_.group_size;
   std::vector<std::string> declared;
   std::string text;
   for (const Phase& phase : plan_.phases) {
@@ -125,6 +126,7 @@ std::string FoldWriter::join_all(const std::vector<int>& reduces, const std::str
 
 std::string FoldWriter::end(const std::vector<int>& reduces, const std::string& indent) const {
   if (reduces.empty() || plan_.parts == 1) return "";
+  if (plan_.cluster > 1) return across_groups(reduces, indent);
   if (!shuffles()) return through_memory(reduces, plan_.parts, indent);
   const bool is_all = plan_.parts <= dialect_.warp;
   std::string text = shuffle(reduces, std::min(plan_.parts, dialect_.warp), is_all, indent);
@@ -209,6 +211,39 @@ std::string FoldWriter::through_memory(const std::vector<int>& reduces, int entr
               join_from(indent + "  "), indent, "}\n");
   // The next fold must not overwrite what a slower lane still reads.
   return text + cat(indent, dialect_.barrier, "\n");
+}
+
+// Each warp hands what it carries to every group, when that has read what it was handed before. All
+// fold the same values in the same order.
+std::string FoldWriter::across_groups(const std::vector<int>& reduces,
+                                      const std::string& indent) const {
+  const std::vector<Carried> all = carried(reduces);
+  const int warp = dialect_.warp, entries = plan_.parts / warp, lanes = std::min(entries, warp);
+  const std::string inside = indent + "  ", arrive = cat(indent, dialect_.cluster_arrive, "\n"),
+                    wait = cat(indent, dialect_.cluster_wait, "\n");
+  std::string text = shuffle(reduces, warp, true, indent) + wait;
+  text += cat(indent, "if (lane % ", warp, " < ", plan_.cluster, ") {\n");
+  for (size_t k = 0; k < all.size(); ++k) {
+    const std::string place = cat(array(all, k), " + part / ", warp);
+    text += cat(
+        inside, "*(", storage_type(all[k].dtype), "*)",
+        replace_all(replace_all(dialect_.of_group, "$at", place), "$group", cat("lane % ", warp)),
+        " = ", all[k].variable, ";\n");
+  }
+  text += cat(indent, "}\n", arrive, wait);
+  for (size_t k = 0; k < all.size(); ++k) {
+    text += cat(indent, all[k].variable, " = ", array(all, k), "[lane % ", lanes, "];\n");
+  }
+  if (entries > lanes) {
+    text += cat(unroll(indent), indent, "for (i32 k = ", lanes, "; k < ", entries, "; k += ", lanes,
+                ") {\n",
+                join_all(reduces, inside,
+                         [&](const std::vector<Carried>&, size_t k) {
+                           return cat(array(all, k), "[k + lane % ", lanes, "]");
+                         }),
+                indent, "}\n");
+  }
+  return text + shuffle(reduces, lanes, true, indent) + arrive;
 }
 
 int FoldWriter::scratch_values() const { return int(carried(plan_.phases[0].reduces).size()); }

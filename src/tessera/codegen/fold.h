@@ -50,6 +50,7 @@ class FoldWriter {
                       const std::string& indent) const;
   std::string through_memory(const std::vector<int>& reduces, int entries,
                              const std::string& indent) const;
+  std::string across_groups(const std::vector<int>& reduces, const std::string& indent) const;
   std::string array(const std::vector<Carried>& all, size_t k) const;
   std::string slot(const std::string& part) const;
   std::string scratch(size_t k, DType dtype) const;

@@ -34,7 +34,7 @@ int64_t row_count(const KernelIR& ir, int64_t extent0) { return count(ir, 0, ir.
 int64_t RenderedKernel::group_count(const KernelIR& ir, int64_t extent0, int64_t splits) const {
   const int end = ir.is_map() ? ir.extents.rank() : ir.inner;
   const int64_t groups = divide_up(count(ir, 0, end, extent0), per_group);
-  return std::min(groups, kMostGroups / splits) * splits;
+  return std::min(groups, kMostGroups / (splits * cluster)) * splits * cluster;
 }
 
 int64_t RenderedKernel::fold_group_count(const KernelIR& ir, int64_t extent0) const {

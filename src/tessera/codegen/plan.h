@@ -22,6 +22,7 @@ struct Plan {
   int turns = 0;          // of a map, accesses of a lane; 0: it walks on
   bool has_tail = false;  // the walked extent is a run-time one: points may be left over
   int parts = 1;          // lanes that share a row, a power of two
+  int cluster = 1;        // groups that do so, a power of two
   int chunks = 0;         // of `width` points that a lane keeps in registers; 0: none
   // Rows that registers do not hold: what loops load is kept in local memory, each element at its
   // column, as it is stored; 0 bytes: it is loaded again.
@@ -31,9 +32,12 @@ struct Plan {
   int shifted = -1;
   bool reads_ahead = false;  // of rows in local memory, the next one is brought nearer meanwhile
   std::vector<bool> wide;    // per instruction: it is one access of `width` elements
+  // Of a shifted row that registers hold, per instruction: a load of `width` neighbours that start
+  // anywhere, of two accesses.
+  std::vector<bool> straddles;
   std::vector<Phase> phases;
 
-  int rows_per_group() const { return group_size / parts; }
+  int rows_per_group() const { return cluster > 1 ? 1 : group_size / parts; }
 };
 
 Plan make_plan(const KernelIR& ir, const RenderOptions& options);

@@ -114,8 +114,11 @@ class Renderer {
                           (plan_.row_bytes == 0 || 2 * plan_.row_bytes > options_.local_bytes);
     const std::string bounds =
         group + (is_alone ? cat(", ", kLargeGroup / plan_.group_size) : std::string());
-    const std::string kernel =
+    std::string kernel =
         replace_all(replace_all(dialect_.kernel, "$group", group), "$bounds", bounds);
+    if (plan_.cluster > 1) {
+      kernel += " " + replace_all(dialect_.cluster, "$groups", cat(plan_.cluster));
+    }
     std::string text = cat(title, "\n", kernel, " ", entry, "(\n");
     if (options_.parts > 0) {
       return cat(text, table_parameters(dialect_), ") {\n",
@@ -204,7 +207,11 @@ class Renderer {
     text += cat("  const i32 lane = ", dialect_.lane, ";\n");
     // A row's parts are neighbours, or its neighbours are other rows.
     const bool columns = plan_.spread == Spread::columns;
-    if (plan_.parts > 1) {
+    const std::string cluster = plan_.cluster > 1 ? cat(plan_.cluster) : "";
+    if (!cluster.empty()) {
+      text += cat("  const i32 part = (i32)(", group_index(), " % ", cluster, ") * ",
+                  plan_.group_size, " + lane;\n");
+    } else if (plan_.parts > 1) {
       text += cat("  const i32 part = lane",
                   rows == 1 ? ""
                   : columns ? cat(" / ", rows)
@@ -223,8 +230,10 @@ class Renderer {
       text += cat("  const idx split = ", group, " % (idx)splits;\n");
       group += " / (idx)splits", groups += " / (idx)splits";
     }
+    if (!cluster.empty()) group += " / " + cluster, groups += " / " + cluster;
     const std::string times = rows > 1 ? cat(" * ", rows) : "";
     text += cat("  const idx stride = ", groups, times, ";\n");
+    if (!cluster.empty()) text += cat("  ", dialect_.cluster_arrive, "\n");
     const std::string_view walker = rows > 1 ? "first" : "row";
     text += cat("  for (idx ", walker, " = ", group, times, "; ", walker, " < rows; ", walker,
                 " += stride) {\n");
@@ -233,8 +242,10 @@ class Renderer {
       text += "    const bool is_mine = first + team < rows;\n";
       text += "    const idx row = is_mine ? first + team : rows - 1;\n";
     }
-    return text + body_.addressing().take_coordinates("row", kRowIndent) + shift + body +
-           "  }\n}\n";
+    // No group leaves while others may still hand it something.
+    const std::string leave = cluster.empty() ? "" : cat("  ", dialect_.cluster_wait, "\n");
+    return cat(text, body_.addressing().take_coordinates("row", kRowIndent), shift, body, "  }\n",
+               leave, "}\n");
   }
 
   std::string loop(const Phase& phase) {
@@ -249,6 +260,7 @@ class Renderer {
 
   // Over registers: the number of turns is known, and the compiler must see it.
   std::string kept_loop(const Phase& phase) {
+    if (plan_.shifted >= 0) return kept_shifted_loop(phase);
     const int width = plan_.width;
     const int64_t covered = int64_t{plan_.chunks} * plan_.parts * width;
     const std::string step = cat(plan_.parts * width);
@@ -264,6 +276,18 @@ class Renderer {
     const bool names_col = body.find("col") != std::string::npos;
     return cat(plan_.chunks > 1 ? turns : "    {\n",
                names_col ? cat("      const idx col = ", col, ";\n") : "", body, "    }\n");
+  }
+
+  // Its first turns are whole wherever the row starts.
+  std::string kept_shifted_loop(const Phase& phase) {
+    const int64_t whole = ((ir_.inner_count() - 1) / plan_.width - 1) / plan_.parts;
+    std::string body = body_.points(phase, "col", plan_.width, guard(), "        ");
+    if (body.find("col") != std::string::npos) {
+      body = cat("        const idx col = access * ", plan_.width, " - shift;\n", body);
+    }
+    return cat(unroll("    "), "    for (i32 k = 0; k < ", plan_.chunks, "; ++k) {\n",
+               "      const idx access = k * ", plan_.parts, " + part + 1;\n", "      if (k < ",
+               whole, " || access < last) {\n", body, "      }\n    }\n", row_ends(phase));
   }
 
   std::string reading_loop(const Phase& phase) {
@@ -287,15 +311,19 @@ class Renderer {
            walk("whole + " + first, step, "cols", 1);
   }
 
-  // What reaches over the ends of the row is taken element by element, by a lane each: by the last
-  // ones, because the first have a turn more.
   std::string shifted_loop(const Phase& phase) {
     const int width = plan_.width;
     if (body_.reads_apart(phase)) return spaced_loop(phase);
     return cat("    for (idx access = part + 1; access < last; access += ", plan_.parts, ") {\n",
                "      const idx col = access * ", width, " - shift;\n",
-               body_.points(phase, "col", width, guard(), "      "), "    }\n",
-               "    if (part >= ", plan_.parts - 2 * width, ") {\n",
+               body_.points(phase, "col", width, guard(), "      "), "    }\n", row_ends(phase));
+  }
+
+  // What reaches over the ends of the row is taken element by element, by a lane each: by the last
+  // ones, because the first have a turn more.
+  std::string row_ends(const Phase& phase) {
+    const int width = plan_.width;
+    return cat("    if (part >= ", plan_.parts - 2 * width, ") {\n",
                "      const i32 end = part - ", plan_.parts - 2 * width, ";\n",
                "      const idx col = end < ", width, " ? end - shift : last * ", width,
                " - shift + end - ", width, ";\n", "      if (col >= 0 && col < cols) {\n",
@@ -323,7 +351,9 @@ class Renderer {
 }  // namespace
 
 RenderedKernel render(const KernelIR& original, const Dialect& dialect,
-                      const RenderOptions& options) {
+                      const RenderOptions& wanted) {
+  RenderOptions options = wanted;
+  if (dialect.cluster.empty()) options.cluster_groups = 1;
   TESSERA_ASSERT(verify(original).empty());
   const KernelIR ir = rounded_once(original);
   TESSERA_ASSERT(options.max_group_size > 0 &&
@@ -336,6 +366,7 @@ RenderedKernel render(const KernelIR& original, const Dialect& dialect,
   kernel.reads_ahead = plan.reads_ahead;
   kernel.entry = entry_name(ir.name);
   kernel.group_size = plan.group_size;
+  kernel.cluster = plan.cluster;
   if (dialect.is_sized_by_launch) kernel.local_bytes = plan.row_bytes;
   std::string text;
   if (ir.is_map()) {

@@ -33,11 +33,15 @@ struct RenderOptions {
   // Lanes that may share a row too long for the registers of max_group_size; a power of two.
   int max_row_group = 0;
   int64_t local_bytes = 0;  // of local memory that a group may take for its row
+  // Groups that may share a row too long for the registers of one, where the dialect has clusters;
+  // a power of two. 1: a row is one group's.
+  int cluster_groups = 1;
   // Where a buffer is a handle that the host cannot add to: each operand is followed by an i64, the
   // element of its buffer that it starts at.
   bool operand_offsets = false;
   // Bytes: the address of every operand's first element is a multiple of it. From 16 on, neighbours
-  // in memory are read and written 16 bytes at a time.
+  // in memory are read and written 16 bytes at a time, and of 16 bytes that hold an element all may
+  // be read.
   int alignment = 1;
   // Indices have 32 bits: fits_narrow_index() holds for every launch, which starts at most
   // group_count() groups.
@@ -72,6 +76,7 @@ struct RenderedKernel {
   std::string fold_entry;   // empty: not split
   int group_size = 0;       // work items per group, fixed by the text
   int64_t per_group = 1;    // points of a map, or rows, that a group takes at a time
+  int cluster = 1;          // groups that share a row: any multiple of it may be started
   int scratch_values = 0;   // of 8 bytes, for each row and split
   int64_t local_bytes = 0;  // that a launch asks for, where the dialect leaves it to the launch
   // A group asks for its next row while it works on one: no more groups than run at once.

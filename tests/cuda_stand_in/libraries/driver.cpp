@@ -2,7 +2,6 @@
 // compiled. Streams run at once; what is captured is kept as a list. Memory starts as NaN.
 #include <dlfcn.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,11 +12,12 @@
 #include <fstream>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "lanes.h"
 #include "module.h"
 
 namespace {
@@ -37,110 +37,28 @@ struct Graph {
   std::vector<Work> work;
 };
 struct Module {
-  void* library;
+  std::vector<void*> libraries;  // of each group of a cluster
 };
-struct Function {
-  std::string entry;
-  stand_in::Run run;
-  stand_in::Enter enter;
-  stand_in::Sizes sizes;
-  bool waits;
-  size_t shared = 48 << 10;  // that a launch may ask for
-};
+using stand_in::Function;
 
 std::recursive_mutex g_mutex;
-size_t g_used = 0;
+size_t g_used = 0, g_clusters = 0;
 bool g_faulted = false, g_refuses = false;
 std::map<Address, size_t> g_sizes;  // of allocations
 std::map<Address, size_t> g_physical;
 float g_clock = 0, g_kernel_time = 0;       // milliseconds
 std::map<std::string, int64_t> g_launches;  // by entry
 
-// Lanes that take turns: each runs until it has to wait for others.
-struct Fibers {
-  static constexpr size_t kStack = 256 << 10;
-  ucontext_t home;
-  std::vector<ucontext_t> lanes;
-  std::vector<std::unique_ptr<char[]>> stacks;
-  std::vector<stand_in::Wait> waits;
-  std::vector<bool> done;
-  unsigned now = 0;
-  const Function* function = nullptr;
-  void** params = nullptr;
-  stand_in::Place place = {};
-};
-Fibers g_fibers;
-
-void wait_fiber(stand_in::Wait wait) {
-  g_fibers.waits[g_fibers.now] = wait;
-  swapcontext(&g_fibers.lanes[g_fibers.now], &g_fibers.home);
-}
-void wait_never(stand_in::Wait) {}
-
-void fiber_main() {
-  const unsigned lane = g_fibers.now;
-  stand_in::Place place = g_fibers.place;
-  place.lane = lane;
-  g_fibers.function->run(g_fibers.params, place, wait_fiber);
-  g_fibers.done[lane] = true;
-  swapcontext(&g_fibers.lanes[lane], &g_fibers.home);
-}
-
-// Lets the lanes in [begin, end) go on if all that are not done wait for `wait`. True: they do.
-bool release(unsigned begin, unsigned end, stand_in::Wait wait) {
-  Fibers& f = g_fibers;
-  bool any = false;
-  for (unsigned i = begin; i < end; ++i) {
-    if (!f.done[i] && f.waits[i] != wait) return false;
-    any = any || !f.done[i];
-  }
-  for (unsigned i = begin; any && i < end; ++i) f.waits[i] = stand_in::Wait::no;
-  return any;
-}
-
-// False where lanes wait for each other for ever.
-bool run_fibers(unsigned lanes) {
-  constexpr unsigned kWarp = 32;
-  Fibers& f = g_fibers;
-  for (;;) {
-    for (f.now = 0; f.now < lanes; ++f.now) {
-      if (f.done[f.now] || f.waits[f.now] != stand_in::Wait::no) continue;
-      stand_in::Place place = f.place;
-      place.lane = f.now;
-      f.function->enter(place);
-      swapcontext(&f.home, &f.lanes[f.now]);
-    }
-    if (std::all_of(f.done.begin(), f.done.end(), [](bool done) { return done; })) return true;
-    bool goes_on = release(0, lanes, stand_in::Wait::group);
-    for (unsigned warp = 0; warp < lanes; warp += kWarp) {
-      goes_on = release(warp, std::min(warp + kWarp, lanes), stand_in::Wait::warp) || goes_on;
-    }
-    if (!goes_on) return false;
-  }
-}
-
-bool run_group(const Function& function, void** params, stand_in::Place place) {
-  if (!function.waits) {
-    for (place.lane = 0; place.lane < place.lanes; ++place.lane) {
-      function.run(params, place, wait_never);
-    }
-    return true;
-  }
-  Fibers& f = g_fibers;
-  f.function = &function;
-  f.params = params;
-  f.place = place;
-  f.lanes.resize(std::max<size_t>(f.lanes.size(), place.lanes));
-  f.done.assign(place.lanes, false);
-  f.waits.assign(place.lanes, stand_in::Wait::no);
-  while (f.stacks.size() < place.lanes) f.stacks.emplace_back(new char[Fibers::kStack]);
-  for (unsigned lane = 0; lane < place.lanes; ++lane) {
-    getcontext(&f.lanes[lane]);
-    f.lanes[lane].uc_stack = {f.stacks[lane].get(), 0, Fibers::kStack};
-    f.lanes[lane].uc_link = nullptr;
-    makecontext(&f.lanes[lane], fiber_main, 0);
-  }
-  return run_fibers(place.lanes);
+// A library of its own, whatever others were made of the same bytes.
+void* open_copy(std::string_view bytes) {
+  std::string path = (std::filesystem::temp_directory_path() / "tessera_module_XXXXXX").string();
+  const int file = mkstemp(path.data());
+  if (file < 0) return nullptr;
+  std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::filesystem::remove(path);
+  ::close(file);
+  return library;
 }
 
 int submit(Stream* stream, Work work) {
@@ -167,6 +85,9 @@ int64_t stand_in_launches(const char* entry) {
   const std::lock_guard lock(g_mutex);
   return g_launches[entry];
 }
+
+// How many clusters have been started.
+size_t stand_in_clusters() { return g_clusters; }
 
 // For other stand-ins: what passes on that clock, and work of a stream.
 void stand_in_pass(float milliseconds) { g_clock += milliseconds; }
@@ -394,15 +315,20 @@ int cuModuleLoadData(Module** module, const void* image) {
   if (std::memcmp(bytes, stand_in::kMagic, sizeof stand_in::kMagic) != 0) return kInvalid;
   size_t size = 0;
   std::memcpy(&size, bytes + 8, sizeof size);
-  std::string path = (std::filesystem::temp_directory_path() / "tessera_module_XXXXXX").string();
-  const int file = mkstemp(path.data());
-  if (file < 0) return kInvalid;
-  std::ofstream(path, std::ios::binary).write(bytes + 16, std::streamsize(size));
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  std::filesystem::remove(path);
-  ::close(file);
-  if (library == nullptr) return kInvalid;
-  *module = new Module{library};
+  std::vector<void*> libraries;
+  unsigned cluster = 1;
+  while (libraries.size() < cluster) {
+    libraries.push_back(open_copy({bytes + 16, size}));
+    if (libraries.back() == nullptr) return kInvalid;
+    const auto* const groups = static_cast<const unsigned*>(dlsym(libraries[0], "cluster"));
+    if (groups == nullptr || *groups > stand_in::kMostGroups) return kInvalid;
+    cluster = *groups;
+  }
+  for (void* library : libraries) {
+    auto* const bases = static_cast<void**>(dlsym(library, "group_bases"));
+    for (unsigned i = 0; i < cluster; ++i) bases[i] = dlsym(libraries[i], "group_bases");
+  }
+  *module = new Module{std::move(libraries)};
   return kSuccess;
 }
 int cuModuleUnload(Module* module) {
@@ -411,13 +337,17 @@ int cuModuleUnload(Module* module) {
 }
 int cuModuleGetFunction(Function** function, Module* module, const char* name) {
   const std::string entry = name;
-  const auto run =
-      reinterpret_cast<stand_in::Run>(dlsym(module->library, (entry + "__run").c_str()));
-  if (run == nullptr) return kNotFound;
-  *function = new Function{
-      entry, run, reinterpret_cast<stand_in::Enter>(dlsym(module->library, "enter")),
-      reinterpret_cast<stand_in::Sizes>(dlsym(module->library, (entry + "__sizes").c_str())),
-      *static_cast<const bool*>(dlsym(module->library, "waits"))};
+  Function made = {};
+  made.entry = entry;
+  for (void* library : module->libraries) {
+    made.run.push_back(reinterpret_cast<stand_in::Run>(dlsym(library, (entry + "__run").c_str())));
+    made.enter.push_back(reinterpret_cast<stand_in::Enter>(dlsym(library, "enter")));
+    if (made.run.back() == nullptr) return kNotFound;
+  }
+  void* const first = module->libraries[0];
+  made.sizes = reinterpret_cast<stand_in::Sizes>(dlsym(first, (entry + "__sizes").c_str()));
+  made.waits = *static_cast<const bool*>(dlsym(first, "waits"));
+  *function = new Function(std::move(made));
   return kSuccess;
 }
 int cuFuncGetAttribute(int* value, int, Function*) {
@@ -446,6 +376,9 @@ int cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** para
   if (config->shared > function->shared) return kInvalid;
   if (groups == 0 || lanes == 0 || lanes > 1024) return kInvalid;
   if (config->groups_y * config->groups_z * config->lanes_y * config->lanes_z != 1) return kInvalid;
+  const auto cluster = unsigned(function->run.size());
+  if (groups % cluster != 0) return kInvalid;
+  if (cluster > 1) g_clusters += groups / cluster;
   std::vector<std::vector<char>> values;
   const size_t* sizes = function->sizes();
   for (size_t i = 0; sizes[i] != 0; ++i) {
@@ -457,9 +390,10 @@ int cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** para
     ++g_launches[function->entry];
     std::vector<void*> pointers;
     for (std::vector<char>& value : values) pointers.push_back(value.data());
-    for (unsigned group = 0; group < groups; ++group) {
+    for (unsigned group = 0; group < groups; group += cluster) {
       // Barriers that not all lanes reach hang a card; here they are a fault.
-      if (!run_group(*function, pointers.data(), {0, group, lanes, groups})) g_faulted = true;
+      if (!stand_in::run_groups(*function, pointers.data(), {0, group, lanes, groups}))
+        g_faulted = true;
     }
   });
 }

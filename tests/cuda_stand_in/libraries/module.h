@@ -1,5 +1,7 @@
 // What the stand-in compiler leaves for the stand-in driver in a compiled kernel's library: for
-// each entry `k`, a function k__run and a table k__sizes; and whether lanes must take turns.
+// each entry `k`, a function k__run and a table k__sizes; whether lanes must take turns; how many
+// groups a cluster has; and `group_bases`, kMostGroups places for where that table itself stands in
+// the library of each group of a cluster, of which there are copies then.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +12,11 @@ struct Place {
   unsigned lane, group, lanes, groups;
 };
 
-// What a lane waits for: all others of its group, or of its warp.
-enum class Wait : int { no, group, warp };
+// What a lane waits for: all others of its group, of its warp, or until all of its cluster have
+// been at `arrive`, which does not wait.
+enum class Wait : int { no, group, warp, cluster, arrive };
+
+inline constexpr unsigned kMostGroups = 8;  // of a cluster
 
 // Runs one lane; `wait` is called at barriers and around shuffles.
 using Run = void (*)(void** params, Place place, void (*wait)(Wait));

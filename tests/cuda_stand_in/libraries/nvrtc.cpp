@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "module.h"
 
@@ -32,7 +33,14 @@ extern "C" void enter(Place place) {
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __syncthreads() wait_for(1)
+static void t_arrive() { wait_for(4); }
+static void t_await() { wait_for(3); }
+extern "C" { void* group_bases[8]; }
+static void* t_of_group(void* at, int group) {
+  return (char*)group_bases[group] + ((char*)at - (char*)group_bases);
+}
 template <class To, class From> static To bits_as(From from) {
   static_assert(sizeof(To) == sizeof(From), "");
   To to;
@@ -128,9 +136,13 @@ std::set<std::string> entries_of(const std::string& text) {
   for (const std::string mark : {"extern \"C\" __global__ void ", "\nKERNEL ", "\nKERNEL_OF("}) {
     for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
       size_t begin = at + mark.size();
-      const bool bounded = text.compare(begin, 17, "__launch_bounds__") == 0;
-      if (bounded || mark.back() == '(') begin = text.find(')', begin) + 1;
-      begin = text.find_first_not_of(" \n", begin);
+      const auto skip_brackets = [&] {
+        begin = text.find_first_not_of(" \n", text.find(')', begin) + 1);
+      };
+      if (mark.back() == '(') skip_brackets();
+      for (const std::string_view word : {"__launch_bounds__", "__cluster_dims__"}) {
+        if (text.compare(begin, word.size(), word) == 0) skip_brackets();
+      }
       const size_t end = text.find('(', begin);
       if (begin == std::string::npos || end == std::string::npos) break;
       const std::string name = text.substr(begin, end - begin);
@@ -139,6 +151,14 @@ std::set<std::string> entries_of(const std::string& text) {
     }
   }
   return names;
+}
+
+// Groups of a cluster, which all entries have in common.
+std::string cluster_of(const std::string& text) {
+  const std::string mark = "__cluster_dims__(";
+  const size_t at = text.find(mark);
+  if (at == std::string::npos) return "1";
+  return text.substr(at + mark.size(), text.find(',', at) - at - mark.size());
 }
 
 // Shared memory whose size a launch says gets as much as there is.
@@ -160,6 +180,7 @@ bool build(Program& program) {
     waits = waits || program.source.find(word) != std::string::npos;
   }
   text += std::string("extern \"C\" const bool waits = ") + (waits ? "true" : "false") + ";\n";
+  text += "extern \"C\" const unsigned cluster = " + cluster_of(program.source) + ";\n";
   std::string pattern =
       (std::filesystem::temp_directory_path() / "tessera_stand_in_XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) return false;

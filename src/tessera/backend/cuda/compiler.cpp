@@ -56,6 +56,12 @@ std::string architecture_for(int major, int minor, const std::vector<int>& known
   return cat("sm_", own, own >= 90 ? "a" : "");  // a: with what only this architecture has
 }
 
+int cluster_groups(const std::string& architecture) {
+  const size_t number = architecture.find('_') + 1;
+  const bool has_clusters = number > 0 && std::stoi(architecture.substr(number)) >= 90;
+  return has_clusters ? 8 : 1;
+}
+
 std::string compiler_version() {
   int major = 0, minor = 0;
   nvrtc_library().nvrtc->version(&major, &minor);

@@ -37,6 +37,9 @@ const NvrtcLibrary& nvrtc_library();
 // Empty: the compiler knows none that the device runs.
 std::string architecture_for(int major, int minor, const std::vector<int>& known);
 
+// Groups of a cluster that code for the architecture may count on; 1: it has no clusters.
+int cluster_groups(const std::string& architecture);
+
 struct Compiled {
   std::string binary;  // empty: it does not compile
   std::string log;

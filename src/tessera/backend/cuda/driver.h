@@ -52,6 +52,7 @@ enum DeviceAttribute : int {
   kMinor = 76,
   kSharedBytesOptIn = 97,
   kHasVirtualMemory = 102,
+  kHasClusters = 120,
 };
 enum FunctionAttribute : int {
   kFunctionLargestGroup = 0,

@@ -100,17 +100,19 @@ Session::Session(int index, const DeviceInfo& info, std::string name)
   expect_success(d.init(0), "starting the driver");
   expect_success(d.device_get(&number_, index), "opening the device");
   expect_success(d.context_retain(&context_, number_), "creating a context");
-  int largest_group = 0, shared = 0, asked = 0, lanes = 0;
+  int largest_group = 0, shared = 0, asked = 0, lanes = 0, clusters = 0;
   d.device_attribute(&largest_group, kLargestGroup, number_);
   d.device_attribute(&shared, kSharedBytes, number_);
   d.device_attribute(&asked, kSharedBytesOptIn, number_);
   d.device_attribute(&lanes, kLanesPerMultiprocessor, number_);
+  d.device_attribute(&clusters, kHasClusters, number_);
   const int64_t row = std::max<int64_t>(0, int64_t(asked) - gpu::kFoldBytes);
   traits_ = {std::move(name), &cuda_dialect(), true, info.multiprocessors, shared, row,
              largest_group,   asked,           lanes};
   if (nvrtc_library().nvrtc) {
     architecture_ = architecture_for(info.major, info.minor, compiler_architectures());
   }
+  if (clusters != 0) traits_.cluster_groups = cluster_groups(architecture_);
 }
 
 Session::~Session() {

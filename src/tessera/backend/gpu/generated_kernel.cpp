@@ -68,6 +68,7 @@ std::unique_ptr<BuiltKernel> build_generated(Session& session, const KernelIR& i
   options.max_group_size = at_most(kLargestGroup);
   options.max_row_group = at_most(kLargestRowGroup);
   options.local_bytes = device.row_bytes;
+  options.cluster_groups = int(std::min<int64_t>(device.cluster_groups, tuning().cluster_groups));
   auto made = std::make_unique<BuiltKernel>();
   // A kernel that needs many registers may fit fewer work items than the device.
   for (;; options.max_group_size /= 2, options.max_row_group = options.max_group_size) {

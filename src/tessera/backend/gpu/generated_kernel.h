@@ -32,6 +32,7 @@ struct Tuning {
   // Of a split kernel: twice what runs at once of sums, which need registers for 5 groups.
   int64_t groups_per_unit = 10;
   int64_t split_points = 2 * kSplitPoints;
+  int64_t cluster_groups = 8;  // at most, where a device has as many
 };
 Tuning& tuning();
 

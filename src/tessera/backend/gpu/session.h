@@ -99,6 +99,7 @@ struct DeviceTraits {
   int64_t largest_group = 0;
   int64_t local_bytes_asked = 0;  // to be had by Range::local_bytes
   int64_t lanes_per_unit = 0;     // that run at once; 0: not known
+  int cluster_groups = 1;         // that reach each other's local memory; 1: none
 };
 
 // Thread safe, as backends are.
