@@ -92,7 +92,7 @@ def elementwise():
         line(f"sum_{name}", lambda: x.sum(), torch.compile(lambda: x.sum()))
         del x, y
     for n in (1 << 10, 1 << 18, 1 << 20):
-        repeats = 50 if n < 1 << 20 else 4  # so many that a cache holds what they touch
+        repeats = 50 if n < 1 << 20 else 3  # so many that a cache holds what they touch
         xs, y = [made(n, dtype=torch.float32) for _ in range(repeats)], made(n, dtype=torch.float32)
         line(f"add_replayed_{n}", lambda: [x + y for x in xs], repeats=repeats)
 

@@ -110,17 +110,18 @@ TEST(Plan, LetsClustersShareWhatOneGroupCannotHold) {
   EXPECT_EQ(even.row_bytes, 0);
   EXPECT_EQ(even.rows_per_group(), 1);
 
-  const Plan odd = plan_of(softmax_kernel(DType::bf16, 4, 50257));
-  EXPECT_EQ((RowPlan{odd.group_size, odd.parts, odd.chunks}), (RowPlan{512, 2048, 4}));
-  EXPECT_EQ(odd.width, 8);
-  EXPECT_GE(odd.shifted, 0);
-  EXPECT_EQ(std::ranges::count(odd.straddles, true), 0);
+  EXPECT_EQ(plan_of(softmax_kernel(DType::f32, 4, 50257)).cluster, 1);
+  options.narrow_index = true;
+  const Plan odd = plan_of(softmax_kernel(DType::f32, 4, 50257));
+  EXPECT_EQ((RowPlan{odd.group_size, odd.parts, odd.chunks}), (RowPlan{512, 2048, 25}));
+  EXPECT_EQ(odd.width, 1);
+  EXPECT_EQ(odd.shifted, -1);
 
-  // What weights need leaves less room.
-  const Plan weighted = plan_of(layer_norm_kernel(DType::f32, 4, 50257));
-  EXPECT_EQ(weighted.cluster, 8);
-  EXPECT_EQ(weighted.chunks, 4);
-  EXPECT_EQ(std::ranges::count(weighted.straddles, true), 2);
+  // What local memory holds stays there where it is of halves, or begins anywhere beside others.
+  EXPECT_EQ(plan_of(layer_norm_kernel(DType::f32, 4, 32768)).cluster, 2);
+  EXPECT_EQ(plan_of(layer_norm_kernel(DType::f32, 4, 50257)).cluster, 1);
+  EXPECT_EQ(plan_of(softmax_kernel(DType::bf16, 4, 32768)).cluster, 1);
+  EXPECT_EQ(plan_of(softmax_kernel(DType::bf16, 4, 131072)).cluster, 8);
 
   // Two arrays alive at once take twice the registers.
   IrBuilder b("max sub exp sum div add", {4, 32768}, 1);

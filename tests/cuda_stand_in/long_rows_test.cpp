@@ -18,9 +18,13 @@ size_t clusters_started() {
 }
 
 TEST_F(CudaLongRows, AreSharedByClusters) {
+  // Those that begin anywhere only where nothing is read beside them.
   const size_t before = clusters_started();
   check_long_rows(kCuda, kLongRows, 50257);
-  EXPECT_EQ(clusters_started() - before, size_t(2 * 2 * kLongRows));
+  const size_t between = clusters_started();
+  EXPECT_EQ(between - before, size_t(2 * kLongRows));
+  check_long_rows(kCuda, kLongRows, 32768);
+  EXPECT_EQ(clusters_started() - between, size_t(2 * kLongRows));  // of f32
 }
 
 // More of them than groups run at once, in local memory.

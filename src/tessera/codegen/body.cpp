@@ -43,9 +43,9 @@ std::string BodyWriter::points(const Phase& phase, std::string_view variable, in
 std::string BodyWriter::wide_loads(const Phase& phase, int width, const std::string& indent) {
   std::string loads;
   for (const int i : phase.elems) {
-    if (!is_wide(i, width) && !straddles(i, width)) continue;
-    loads += cat(indent, "const ", wide_type(i, width), " wide_", i, " = ",
-                 is_wide(i, width) ? wide_access(i, width) : straddling_access(i, width), ";\n");
+    if (!is_wide(i, width)) continue;
+    loads += cat(indent, "const ", wide_type(i, width), " wide_", i, " = ", wide_access(i, width),
+                 ";\n");
   }
   return loads;
 }
@@ -104,7 +104,7 @@ std::string BodyWriter::values(const Phase& phase, int width, const std::string&
                 kept_value(i, width), ";\n");
   }
   for (const int i : phase.elems) {
-    if (is_wide(i, width) || straddles(i, width)) {
+    if (is_wide(i, width)) {
       const DType dtype = ir_.operands[size_t(inst(i).operand)].dtype;
       text += cat(indent, "const ", register_type(inst(i).dtype), " ", reg(i), " = ",
                   from_storage(dtype, cat("wide_", i, ".v[v]")), ";\n");
@@ -282,10 +282,6 @@ std::string BodyWriter::kept_place(int i, int width) const {
                "]");
   }
   const bool several = plan_.chunks > 1;
-  // The lanes that take the ends of a row have no access in the last turn.
-  if (plan_.shifted >= 0 && width == 1) {
-    return cat("kept_", reg(i), "[", (plan_.chunks - 1) * plan_.width, "]");
-  }
   const std::string place = width == 1 ? (several ? "k" : "0")
                             : several  ? cat("k * ", width, " + v")
                                        : "v";
@@ -313,11 +309,6 @@ std::string BodyWriter::wide_access(int i, int width) {
   const bool is_output = ir_.operands[size_t(operand)].is_output;
   return cat("*(", dialect_.global, is_output ? "" : "const ", wide_type(i, width), "*)(",
              operand_name(operand), " + ", addressing_.address(inst(i), ""), ")");
-}
-
-std::string BodyWriter::straddling_access(int i, int width) {
-  return cat("t_straddle_", wide_type(i, width), "(", operand_name(inst(i).operand), " + ",
-             addressing_.address(inst(i), ""), ")");
 }
 
 std::string BodyWriter::define(int i, const std::string& indent) {

@@ -67,7 +67,6 @@ class BodyWriter {
   const IrInst& inst(int i) const { return ir_.insts[size_t(i)]; }
   std::string reg(int i) const { return register_name(ir_, i); }
   bool is_wide(int i, int width) const { return width > 1 && plan_.wide[size_t(i)]; }
-  bool straddles(int i, int width) const { return width > 1 && plan_.straddles[size_t(i)]; }
 
   std::string define(int i, const std::string& indent);
   std::string define_indexed(int i, const std::string& indent);
@@ -81,7 +80,6 @@ class BodyWriter {
   std::string wide_loads(const Phase& phase, int width, const std::string& indent);
   std::string wide_type(int i, int width) const;
   std::string wide_access(int i, int width);
-  std::string straddling_access(int i, int width);
   std::string one_point(const Phase& phase, int width, const std::string& guard,
                         const std::string& indent);
   int64_t column_stride(const IrInst& it) const;

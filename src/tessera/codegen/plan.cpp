@@ -13,7 +13,6 @@ constexpr int kMaxWidth = 8;       // elements
 constexpr int kMaxUnrolled = 256;  // instructions of a body, repeated `width` times
 constexpr int kWideBytes = 256;    // of one lane's accesses, which are alive together
 constexpr int kMaxKept = 32;       // values of one register that a lane keeps
-constexpr int kBeside = 8;         // values for whose registers there are other uses
 constexpr int kKeptBytes = 256;    // that a lane keeps in all: 64 registers
 constexpr int kTeam = 32;          // lanes that take a short row
 constexpr int kColumns = 32;       // rows side by side that fill whole cache lines
@@ -28,7 +27,6 @@ class Planner {
     plan_.phases = plan_phases(ir_);
     plan_.group_size = options_.max_group_size;
     plan_.wide.assign(ir_.insts.size(), false);
-    choose_straddling();
     if (ir_.is_map()) {
       choose_width();
       choose_turns();
@@ -166,8 +164,7 @@ class Planner {
     }
     if (plan_.shifted < 0 || plan_.parts < 2 * plan_.width) return reset_shift();
     const int64_t accesses = ir_.inner_count() / plan_.width;
-    const bool is_short = !is_held_ && accesses < 4 * plan_.parts;
-    if (is_short || wide_bytes_chosen() > kWideBytes) reset_shift();
+    if (accesses < 4 * plan_.parts || wide_bytes_chosen() > kWideBytes) reset_shift();
   }
 
   // Neighbouring inner points are neighbours in memory.
@@ -212,35 +209,46 @@ class Planner {
     return bytes;
   }
 
-  // A row that the registers of one group do not hold is held by those of the fewest that do.
+  // A row that the registers of one group do not hold is held by those of the fewest that do; one
+  // that begins anywhere, element by element.
   void choose_cluster() {
     const int lanes = std::min(kManyLanes, options_.max_row_group);
     const bool is_shared = options_.cluster_groups > 1 && options_.parts == 0 && lanes >= kTeam;
     if (!is_shared || plan_.chunks > 0 || plan_.spread != Spread::rows || !is_long()) return;
+    if (is_better_alone()) return;
     const Plan alone = plan_;
-    is_held_ = true;
+    if (plan_.shifted >= 0) reset_shift();
     for (int groups = 1; groups <= options_.cluster_groups; groups *= 2) {
       plan_.cluster = groups;
       plan_.group_size = lanes;
       plan_.parts = groups * lanes;
-      if (plan_.shifted >= 0) reset_shift();
-      choose_shift();
-      choose_straddling();
       choose_kept();
-      if (plan_.chunks > 0) return;
+      if (plan_.chunks > 0) break;
     }
-    plan_ = alone;
-    is_held_ = false;
+    if (plan_.chunks == 0 || plan_.cluster == 1) plan_ = alone;
   }
 
-  void choose_straddling() {
-    plan_.straddles.assign(ir_.insts.size(), false);
-    if (plan_.shifted < 0) return;
-    for (size_t i = 0; i < ir_.insts.size(); ++i) {
-      const IrInst& inst = ir_.insts[i];
-      if (plan_.wide[i] || !is_run(inst) || inst.kind != IrKind::load) continue;
-      plan_.straddles[i] = plan_.width * size(inst) == kAccessBytes;
+  // Halves take twice their bytes in registers: they stay in local memory where that holds a row.
+  // So do rows that begin anywhere, but for one row alone, with addresses of one register each.
+  bool is_better_alone() const {
+    std::vector<Phase> phases = plan_.phases;
+    const int64_t bytes = keep_in_memory(phases);
+    const bool has_halves =
+        std::ranges::any_of(phases[0].kept, [&](int i) { return size(ir_.insts[size_t(i)]) < 4; });
+    if (has_halves && bytes <= options_.local_bytes) return true;
+    const auto runs = std::ranges::count_if(
+        ir_.insts, [&](const IrInst& inst) { return inst.kind == IrKind::load && is_run(inst); });
+    return plan_.shifted >= 0 && (runs > 1 || !options_.narrow_index);
+  }
+
+  // The bytes of what `phases` then keep.
+  int64_t keep_in_memory(std::vector<Phase>& phases) const {
+    keep_values(ir_, phases, Keep::loads);
+    int64_t bytes = 0;
+    for (const Phase& phase : phases) {
+      for (const int i : phase.kept) bytes += row_array_bytes(ir_, plan_, i);
     }
+    return bytes;
   }
 
   // Lanes find again what they kept themselves, so that no one waits.
@@ -248,11 +256,7 @@ class Planner {
     if (plan_.phases.size() < 3 || ir_.inner == 0 || options_.split || plan_.chunks > 0) return;
     if (plan_.spread != Spread::rows || plan_.rows_per_group() != 1) return;
     std::vector<Phase> phases = plan_.phases;
-    keep_values(ir_, phases, Keep::loads);
-    int64_t bytes = 0;
-    for (const Phase& phase : phases) {
-      for (const int i : phase.kept) bytes += row_array_bytes(ir_, plan_, i);
-    }
+    const int64_t bytes = keep_in_memory(phases);
     if (bytes == 0 || bytes > options_.local_bytes) return;
     plan_.phases = std::move(phases);
     plan_.row_bytes = bytes;
@@ -267,20 +271,17 @@ class Planner {
 
   // A row that several loops read stays in registers where that takes few enough of them.
   void choose_kept() {
-    if (plan_.phases.size() < 3 || ir_.inner == 0 || options_.split) return;
-    if (plan_.shifted >= 0 && !is_held_) return;
-    // The lanes of a shifted row's ends keep them in place of a last access.
-    const int64_t accesses = plan_.shifted < 0
-                                 ? (ir_.inner_count() + plan_.width - 1) / plan_.width
-                                 : (ir_.inner_count() - 2) / plan_.width + 2 * plan_.width;
-    const int64_t chunks = (accesses + plan_.parts - 1) / plan_.parts;
+    if (plan_.phases.size() < 3 || ir_.inner == 0 || options_.split || plan_.shifted >= 0) return;
+    const int64_t step = int64_t{plan_.parts} * plan_.width;
+    const int64_t chunks = (ir_.inner_count() + step - 1) / step;
     const int lanes = plan_.parts / plan_.cluster;
     if (chunks * plan_.width > kMaxKept || lanes > kManyLanes) return;
     std::vector<Phase> phases = plan_.phases;
     keep_values(ir_, phases);
     int64_t bytes = 0;
     for (const Phase& phase : phases) bytes += kept_bytes(phase.kept) * chunks * plan_.width;
-    const bool fits = is_held_ ? fits_together(phases, chunks * plan_.width) : bytes <= kKeptBytes;
+    const bool fits =
+        plan_.cluster > 1 ? fits_together(phases, chunks * plan_.width) : bytes <= kKeptBytes;
     if (bytes == 0 || !fits) return;
     plan_.phases = std::move(phases);
     plan_.chunks = int(chunks);
@@ -292,11 +293,8 @@ class Planner {
     return bytes;
   }
 
-  // Whether registers hold what is alive between any two loops, `points` of it a lane. Loads that
-  // straddle need some for themselves, and so do halves of shifted rows, for each array more.
+  // Whether registers hold what is alive between any two loops, `points` of it a lane.
   bool fits_together(const std::vector<Phase>& phases, int64_t points) const {
-    const bool straddles = std::ranges::count(plan_.straddles, true) > 0;
-    const bool has_halves = plan_.shifted >= 0 && plan_.width > 4;
     std::vector<int> kept;
     for (size_t loop = 0; loop + 1 < phases.size(); ++loop) {
       kept.insert(kept.end(), phases[loop].kept.begin(), phases[loop].kept.end());
@@ -305,9 +303,7 @@ class Planner {
             phases.begin() + std::ptrdiff_t(loop) + 1, phases.end(),
             [i](const Phase& later) { return std::ranges::count(later.recalled, i); });
       });
-      const int64_t more = has_halves ? int64_t(kept.size()) - 1 : 0;
-      const int64_t beside = kBeside * (more + (straddles ? 1 : 0));
-      if (kept_bytes(kept) * points > 4 * (kMaxKept - beside)) return false;
+      if (kept_bytes(kept) * points > 4 * kMaxKept) return false;
     }
     return true;
   }
@@ -315,7 +311,6 @@ class Planner {
   const KernelIR& ir_;
   const RenderOptions& options_;
   Plan plan_;
-  bool is_held_ = false;  // by registers, wherever it starts
 };
 
 }  // namespace

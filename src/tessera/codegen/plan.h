@@ -32,9 +32,6 @@ struct Plan {
   int shifted = -1;
   bool reads_ahead = false;  // of rows in local memory, the next one is brought nearer meanwhile
   std::vector<bool> wide;    // per instruction: it is one access of `width` elements
-  // Of a shifted row that registers hold, per instruction: a load of `width` neighbours that start
-  // anywhere, of two accesses.
-  std::vector<bool> straddles;
   std::vector<Phase> phases;
 
   int rows_per_group() const { return cluster > 1 ? 1 : group_size / parts; }

@@ -193,33 +193,6 @@ void add_vectors(std::vector<Part>& parts, const Dialect& dialect) {
   }
 }
 
-// 16 bytes that start at any element, of the two accesses that hold them.
-void add_straddling(std::vector<Part>& parts) {
-  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i8, DType::i32, DType::i64,
-                            DType::u8, DType::u32}) {
-    const int size = size_of(dtype);
-    const std::string type(storage_type(dtype)), name = cat(type, "x", 16 / size);
-    const auto moved = [](int bytes, int words) {
-      return cat("  #pragma unroll\n  for (i32 i = 0; i < ", words, "; ++i) {\n    if (by & ",
-                 bytes, ") both.word[i] = both.word[i + ", bytes / 4, "];\n  }\n");
-    };
-    std::string text =
-        cat("$fn ", name, " t_straddle_", name, "(const ", type, "* at) {\n",
-            "  union {\n    u32 word[8];\n    ", name, " wide[2];\n  } both;\n",
-            "  const u32 by = (u32)(u64)at & 15;\n", "  both.wide[0] = both.wide[1] = *(const ",
-            name, "*)((u64)at - by);\n", "  if (by > 0) both.wide[1] = *(const ", name,
-            "*)((u64)at - by + 16);\n", moved(8, 6));
-    if (size < 8) text += moved(4, 5);
-    if (size < 4) {
-      text +=
-          "  #pragma unroll\n  for (i32 i = 0; i < 4; ++i) {\n"
-          "    const u64 pair = (u64)both.word[i + 1] << 32 | both.word[i];\n"
-          "    both.word[i] = (u32)(pair >> (by % 4 * 8));\n  }\n";
-    }
-    parts.push_back({cat("t_straddle_", name, "("), text + "  return both.wide[0];\n}\n"});
-  }
-}
-
 // Casts of floats stay in range, and NaN becomes 0; C leaves both undefined. The bounds are powers
 // of two, which floats hold exactly.
 void add_casts(std::vector<Part>& parts) {
@@ -271,7 +244,6 @@ std::vector<Part> parts_of(const Dialect& dialect) {
       {"t_of_group(", "void* t_of_group(void* at, i32 group);\n"},
   };
   add_vectors(parts, dialect);
-  add_straddling(parts);
   add_typed_parts(parts);
   add_casts(parts);
   for (Part& part : parts) {

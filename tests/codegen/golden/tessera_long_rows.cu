@@ -56,9 +56,6 @@ static __device__ inline void* t_of_group(void* at, i32 group) {
 #else
 void* t_of_group(void* at, i32 group);
 #endif
-struct alignas(16) f32x4 {
-  f32 v[4];
-};
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 static __device__ inline f32 t_maximum_f32(f32 a, f32 b) {
   f32 c;
@@ -85,31 +82,15 @@ extern "C" __global__ void __launch_bounds__(512, 2) __cluster_dims__(4, 1, 1) t
   const idx stride = (idx)gridDim.x / 4;
   t_arrive();
   for (idx row = (idx)blockIdx.x / 4; row < rows; row += stride) {
-    const idx shift = (row * 50257) % 4;
-    const idx last = (cols + shift - 1) / 4;
-    f32 kept_load_0[28];
-    f32 kept_exp_3[28];
+    f32 kept_load_0[25];
+    f32 kept_exp_3[25];
     f32 max_1 = t_float(0xff800000u);
     #pragma unroll
-    for (i32 k = 0; k < 7; ++k) {
-      const idx access = k * 2048 + part + 1;
-      if (k < 6 || access < last) {
-        const idx col = access * 4 - shift;
-        const f32x4 wide_0 = *(const f32x4*)(in0 + row * 50257 + col);
-        #pragma unroll
-        for (i32 v = 0; v < 4; ++v) {
-          const f32 load_0 = wide_0.v[v];
-          kept_load_0[k * 4 + v] = load_0;
-          max_1 = t_maximum_f32(max_1, load_0);
-        }
-      }
-    }
-    if (part >= 2040) {
-      const i32 end = part - 2040;
-      const idx col = end < 4 ? end - shift : last * 4 - shift + end - 4;
-      if (col >= 0 && col < cols) {
+    for (i32 k = 0; k < 25; ++k) {
+      const idx col = k * 2048 + part;
+      if (col < cols) {
         const f32 load_0 = in0[row * 50257 + col];
-        kept_load_0[24] = load_0;
+        kept_load_0[k] = load_0;
         max_1 = t_maximum_f32(max_1, load_0);
       }
     }
@@ -140,27 +121,13 @@ extern "C" __global__ void __launch_bounds__(512, 2) __cluster_dims__(4, 1, 1) t
     t_arrive();
     f32 sum_4 = 0.0f;
     #pragma unroll
-    for (i32 k = 0; k < 7; ++k) {
-      const idx access = k * 2048 + part + 1;
-      if (k < 6 || access < last) {
-        #pragma unroll
-        for (i32 v = 0; v < 4; ++v) {
-          const f32 load_0 = kept_load_0[k * 4 + v];
-          const f32 sub_2 = load_0 - max_1;
-          const f32 exp_3 = exp(sub_2);
-          kept_exp_3[k * 4 + v] = exp_3;
-          sum_4 = sum_4 + exp_3;
-        }
-      }
-    }
-    if (part >= 2040) {
-      const i32 end = part - 2040;
-      const idx col = end < 4 ? end - shift : last * 4 - shift + end - 4;
-      if (col >= 0 && col < cols) {
-        const f32 load_0 = kept_load_0[24];
+    for (i32 k = 0; k < 25; ++k) {
+      const idx col = k * 2048 + part;
+      if (col < cols) {
+        const f32 load_0 = kept_load_0[k];
         const f32 sub_2 = load_0 - max_1;
         const f32 exp_3 = exp(sub_2);
-        kept_exp_3[24] = exp_3;
+        kept_exp_3[k] = exp_3;
         sum_4 = sum_4 + exp_3;
       }
     }
@@ -191,25 +158,10 @@ extern "C" __global__ void __launch_bounds__(512, 2) __cluster_dims__(4, 1, 1) t
     t_arrive();
     const f32 divisor_4 = t_divisor(sum_4);
     #pragma unroll
-    for (i32 k = 0; k < 7; ++k) {
-      const idx access = k * 2048 + part + 1;
-      if (k < 6 || access < last) {
-        const idx col = access * 4 - shift;
-        f32x4 wide_7;
-        #pragma unroll
-        for (i32 v = 0; v < 4; ++v) {
-          const f32 exp_3 = kept_exp_3[k * 4 + v];
-          const f32 div_6 = t_quotient(exp_3, sum_4, divisor_4);
-          wide_7.v[v] = div_6;
-        }
-        *(f32x4*)(out1 + row * 50257 + col) = wide_7;
-      }
-    }
-    if (part >= 2040) {
-      const i32 end = part - 2040;
-      const idx col = end < 4 ? end - shift : last * 4 - shift + end - 4;
-      if (col >= 0 && col < cols) {
-        const f32 exp_3 = kept_exp_3[24];
+    for (i32 k = 0; k < 25; ++k) {
+      const idx col = k * 2048 + part;
+      if (col < cols) {
+        const f32 exp_3 = kept_exp_3[k];
         const f32 div_6 = t_quotient(exp_3, sum_4, divisor_4);
         out1[row * 50257 + col] = div_6;
       }
