@@ -96,6 +96,7 @@ def take_turns(program, rounds, steps):
         rates["Tessera"].append(float(re.search(r"(\d+) tokens/s", printed)[1]))
         for name, step in peers.items():
             rates[name].append(rate_of(step, steps))
+        print("round:", ", ".join(f"{name} {values[-1]:.0f}" for name, values in rates.items()), flush=True)
     for name, values in rates.items():
         print(f"{name:9s} {' '.join(f'{value:5.0f}' for value in values)}  median {statistics.median(values):.0f} tokens/s")
     best = max(statistics.median(rates[name]) for name in peers)
