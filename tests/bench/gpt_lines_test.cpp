@@ -152,7 +152,6 @@ TEST(GptLines, ThoseThatNeedAGpuAreCheckedOnIt) {
   const Setting setting{{Device(), Device("opencl:0")}, true};
   GptSize size = tiny(DType::bf16);
   size.name = "tiny on a GPU";
-  size.config.layers = 1;
   size.needs_gpu = true;
   // Not all of them: a driver that compiles takes seconds for each.
   const std::vector<Case> layers = gpt_layer_cases(size);
