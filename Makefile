@@ -28,11 +28,12 @@ run: setup
 	    --lr 3e-3 --eval-every 100
 
 # Each stage runs even when one before it failed, so that one run shows everything; what failed is
-# said again at the end, where it is looked for.
+# said again at the end, where it is looked for. PoCL compiles for all of them, one after another,
+# what the first asks for; our own cache is one for each, so that each compiles through it.
 test: SHELL := bash
 test: .SHELLFLAGS := -o pipefail -c
 test: setup-tests
-	@mkdir -p build; failed=; \
+	@mkdir -p build; failed=; export POCL_CACHE_DIR="$(CURDIR)/build/pocl"; \
 	for stage in release asan tsan; do \
 	  echo "=== make test: $$stage"; \
 	  $(MAKE) --no-print-directory test-$$stage 2>&1 | tee build/test-$$stage.log || \

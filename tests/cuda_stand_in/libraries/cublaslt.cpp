@@ -1,9 +1,11 @@
 // A library that answers like libcublasLt.so and multiplies on the host, over the memory of
 // driver.cpp. It checks that alignments which were promised hold.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <utility>
 #include <vector>
 
 extern "C" int stand_in_submit(void* stream, const std::function<void()>& work);  // driver.cpp
@@ -79,6 +81,45 @@ void store(void* at, int type, int64_t i, double value) {
       std::memcpy(static_cast<uint16_t*>(at) + i, &half, 2);
     }
   }
+}
+
+struct Factor {
+  const void* at;
+  const Layout& layout;
+  bool transposed;
+
+  double element(int64_t batch, int64_t row, int64_t column) const {
+    if (transposed) std::swap(row, column);
+    return load(at, layout.type, batch * layout.stride + row + column * layout.step);
+  }
+};
+
+// op(a) op(b) of (m, k) and (k, n), by columns. Each element is the plain sum in the order of the
+// depth; a few rows at a time, so that a compiler makes vectors of them.
+std::vector<double> multiply(const Factor& a, const Factor& b, int64_t batch, int64_t m, int64_t n,
+                             int64_t k) {
+  constexpr int64_t kRows = 16;
+  std::vector<double> product(size_t(m * n)), columns(size_t(k * n)), rows(size_t(k * kRows));
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t p = 0; p < k; ++p) columns[size_t(p + j * k)] = b.element(batch, p, j);
+  }
+  for (int64_t first = 0; first < m; first += kRows) {
+    const int64_t count = std::min(kRows, m - first);
+    for (int64_t p = 0; p < k; ++p) {
+      for (int64_t i = 0; i < count; ++i) {
+        rows[size_t(i + p * kRows)] = a.element(batch, first + i, p);
+      }
+    }
+    for (int64_t j = 0; j < n; ++j) {
+      double sums[kRows] = {};
+      for (int64_t p = 0; p < k; ++p) {
+        const double factor = columns[size_t(p + j * k)];
+        for (int64_t i = 0; i < kRows; ++i) sums[i] += rows[size_t(i + p * kRows)] * factor;
+      }
+      std::copy_n(sums, count, &product[size_t(first + j * m)]);
+    }
+  }
+  return product;
 }
 
 // Sums over the depth of a product: of rows of op(a), or of columns of op(b).
@@ -200,13 +241,10 @@ int cublasLtMatmul(void*, Operation* operation, const void*, const void* a, Layo
     if (g_has_slow_epilogues && op.epilogue != 1) stand_in_pass(10);
     std::vector<double> sums(size_t(m), 0.0);
     for (int64_t batch = 0; batch < dl.batch; ++batch) {
+      const std::vector<double> product = multiply({a, al, ta}, {b, bl, tb}, batch, m, n, k);
       for (int64_t j = 0; j < n; ++j) {
         for (int64_t i = 0; i < m; ++i) {
-          double sum = 0;
-          for (int64_t p = 0; p < k; ++p) {
-            sum += load(a, al.type, batch * al.stride + (ta ? p + i * al.step : i + p * al.step)) *
-                   load(b, bl.type, batch * bl.stride + (tb ? j + p * bl.step : p + j * bl.step));
-          }
+          double sum = product[size_t(i + j * m)];
           if (share != 0) {
             sum += share * load(c, cl.type, batch * cl.stride + i + j * cl.step);
           }

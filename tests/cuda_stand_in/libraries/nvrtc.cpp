@@ -14,11 +14,34 @@
 
 namespace {
 
+// Without headers: reading them would take more than half of a small kernel's compilation.
 constexpr const char* kShim = R"(
-#include <math.h>
-#include <stddef.h>
-#include <string.h>
-#include <utility>
+using size_t = decltype(sizeof 0);
+extern "C" void* memcpy(void*, const void*, size_t);
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
+#define isnan(x) __builtin_isnan(x)
+#define isinf(x) __builtin_isinf(x)
+#define isfinite(x) __builtin_isfinite(x)
+#define signbit(x) __builtin_signbit(x)
+#define OF_ONE(name)                                      \
+  extern "C" double name(double);                         \
+  extern "C" float name##f(float);                        \
+  static inline float name(float x) { return name##f(x); }
+#define OF_TWO(name)                                      \
+  extern "C" double name(double, double);                 \
+  extern "C" float name##f(float, float);                 \
+  static inline float name(float x, float y) { return name##f(x, y); }
+OF_ONE(acos) OF_ONE(acosh) OF_ONE(asin) OF_ONE(asinh) OF_ONE(atan) OF_ONE(atanh) OF_ONE(cbrt)
+OF_ONE(ceil) OF_ONE(cos) OF_ONE(cosh) OF_ONE(erf) OF_ONE(erfc) OF_ONE(exp) OF_ONE(exp2)
+OF_ONE(expm1) OF_ONE(fabs) OF_ONE(floor) OF_ONE(lgamma) OF_ONE(log) OF_ONE(log10) OF_ONE(log1p)
+OF_ONE(log2) OF_ONE(nearbyint) OF_ONE(rint) OF_ONE(round) OF_ONE(sin) OF_ONE(sinh) OF_ONE(sqrt)
+OF_ONE(tan) OF_ONE(tanh) OF_ONE(tgamma) OF_ONE(trunc)
+OF_TWO(atan2) OF_TWO(copysign) OF_TWO(fdim) OF_TWO(fmax) OF_TWO(fmin) OF_TWO(fmod) OF_TWO(hypot)
+OF_TWO(pow) OF_TWO(remainder)
+extern "C" double fma(double, double, double);
+extern "C" float fmaf(float, float, float);
+static inline float fma(float x, float y, float z) { return fmaf(x, y, z); }
 struct Index { unsigned x; };
 static Index threadIdx, blockIdx, blockDim, gridDim;
 static void (*wait_for)(int);
@@ -96,13 +119,16 @@ template <class T> static T __shfl_sync(unsigned, T value, unsigned from, unsign
 )";
 
 constexpr const char* kEntries = R"(
+template <size_t... I> struct Indices {};
+template <size_t N, size_t... I> struct Below : Below<N - 1, N - 1, I...> {};
+template <size_t... I> struct Below<0, I...> { using Type = Indices<I...>; };
 template <class... A, size_t... I>
-static void call_with(void (*kernel)(A...), void** params, std::index_sequence<I...>) {
+static void call_with(void (*kernel)(A...), void** params, Indices<I...>) {
   kernel(*static_cast<A*>(params[I])...);
 }
 template <class... A>
 static void call(void (*kernel)(A...), void** params) {
-  call_with(kernel, params, std::index_sequence_for<A...>());
+  call_with(kernel, params, typename Below<sizeof...(A)>::Type());
 }
 template <class... A>
 static const size_t* sizes_of(void (*)(A...)) {
