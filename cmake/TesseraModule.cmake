@@ -51,6 +51,29 @@ function(tessera_variant folder name)
   set_property(GLOBAL APPEND PROPERTY TESSERA_OBJECTS $<TARGET_OBJECTS:${target}>)
 endfunction()
 
+# Checks that no symbol but the table leaves the objects of variants (see check_linkage.cmake).
+# Sanitizers add symbols of their own. Makefiles know no rule for another target's objects: there the
+# targets alone come first.
+function(tessera_check_linkage name)
+  if(NOT CMAKE_NM OR TESSERA_SANITIZE)
+    return()
+  endif()
+  set(objects "")
+  foreach(target IN LISTS ARGN)
+    list(APPEND objects $<TARGET_OBJECTS:${target}>)
+  endforeach()
+  set(files "")
+  if(CMAKE_GENERATOR MATCHES "Ninja")
+    set(files ${objects})
+  endif()
+  set(stamp ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  add_custom_command(OUTPUT ${stamp} DEPENDS ${ARGN} ${files}
+    COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} "-DOBJECTS=${objects}" -D STAMP=${stamp}
+            -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/check_linkage.cmake
+    COMMENT "Checking the linkage of the SIMD loops (${name})" VERBATIM)
+  add_custom_target(tessera_${name} ALL DEPENDS ${stamp})
+endfunction()
+
 function(_tessera_target_name result folder)
   string(REPLACE "/" "_" name ${folder})
   set(${result} tessera_${name} PARENT_SCOPE)

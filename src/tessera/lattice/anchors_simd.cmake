@@ -31,17 +31,4 @@ foreach(isa IN LISTS anchor_bf16_isas)
   list(APPEND anchor_targets tessera_lattice_nearest_${isa})
 endforeach()
 
-# Sanitizers add symbols of their own.
-if(CMAKE_NM AND NOT TESSERA_SANITIZE)
-  set(anchor_objects "")
-  foreach(target IN LISTS anchor_targets)
-    list(APPEND anchor_objects $<TARGET_OBJECTS:${target}>)
-  endforeach()
-  set(anchor_stamp ${CMAKE_CURRENT_BINARY_DIR}/anchor_linkage)
-  add_custom_command(OUTPUT ${anchor_stamp} DEPENDS ${anchor_objects}
-    COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} "-DOBJECTS=${anchor_objects}"
-            -D STAMP=${anchor_stamp}
-            -P ${TESSERA_SOURCE_ROOT}/tessera/backend/cpu/simd/check_linkage.cmake
-    COMMENT "Checking the linkage of the anchors' loops" VERBATIM)
-  add_custom_target(tessera_anchor_linkage ALL DEPENDS ${anchor_stamp})
-endif()
+tessera_check_linkage(anchor_linkage ${anchor_targets})

@@ -13,20 +13,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   list(APPEND codes_isas dotprod)
 endif()
-set(codes_objects "")
+set(codes_targets "")
 foreach(isa IN LISTS codes_isas)
   tessera_variant(lattice codes_${isa} SOURCES simd/codes.cpp
     OPTIONS ${codes_options} ${codes_options_${isa}} DEFINITIONS TESSERA_SIMD_NAME=${isa})
-  list(APPEND codes_objects $<TARGET_OBJECTS:tessera_lattice_codes_${isa}>)
+  list(APPEND codes_targets tessera_lattice_codes_${isa})
 endforeach()
 
-# Sanitizers add symbols of their own.
-if(CMAKE_NM AND NOT TESSERA_SANITIZE)
-  set(codes_stamp ${CMAKE_CURRENT_BINARY_DIR}/codes_linkage)
-  add_custom_command(OUTPUT ${codes_stamp} DEPENDS ${codes_objects}
-    COMMAND ${CMAKE_COMMAND} -D NM=${CMAKE_NM} "-DOBJECTS=${codes_objects}"
-            -D STAMP=${codes_stamp}
-            -P ${TESSERA_SOURCE_ROOT}/tessera/backend/cpu/simd/check_linkage.cmake
-    COMMENT "Checking the linkage of the lattice's kernels" VERBATIM)
-  add_custom_target(tessera_codes_linkage ALL DEPENDS ${codes_stamp})
-endif()
+tessera_check_linkage(codes_linkage ${codes_targets})
