@@ -3,7 +3,10 @@
 
 #include <string>
 
+#include "cuda_stand_in/stand_in_test.h"
 #include "tessera/backend/cuda/early_start.h"
+#include "tessera/tensor/creation.h"
+#include "tessera/tensor/elementwise.h"
 
 namespace tessera::test {
 namespace {
@@ -39,6 +42,17 @@ TEST(EarlyStart, NothingElseChanges) {
 TEST(EarlyStart, CommentsAmongParametersAreSkipped) {
   EXPECT_EQ(body("KERNEL a(int n  // as in (\n) /* { */ { }"),
             "KERNEL a(int n  // as in (\n) /* { */ { T_START }");
+}
+
+class CudaEarlyStart : public OnStandIn<> {};
+
+// The stand-in says that it is a card of compute capability 9.0.
+TEST_F(CudaEarlyStart, LaunchesSaySo) {
+  const auto early = stand_in<size_t()>(STAND_IN_DRIVER, "stand_in_early");
+  const size_t before = early();
+  const std::vector<float> y = (arange(2, DType::f32) * 2).to_vector<float>();
+  EXPECT_EQ(y, (std::vector<float>{0, 2}));
+  EXPECT_GT(early(), before);
 }
 
 }  // namespace

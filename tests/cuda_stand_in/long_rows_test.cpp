@@ -12,10 +12,7 @@ class CudaLongRows : public OnStandIn<> {};
 
 constexpr int64_t kLongRows = 9;
 
-size_t clusters_started() {
-  void* const driver = ::dlopen(STAND_IN_DRIVER, RTLD_NOW | RTLD_NOLOAD);
-  return reinterpret_cast<size_t (*)()>(::dlsym(driver, "stand_in_clusters"))();
-}
+size_t clusters_started() { return stand_in<size_t()>(STAND_IN_DRIVER, "stand_in_clusters")(); }
 
 TEST_F(CudaLongRows, AreSharedByClusters) {
   // Those that begin anywhere only where nothing is read beside them.

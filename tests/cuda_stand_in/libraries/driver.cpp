@@ -42,7 +42,7 @@ struct Module {
 using stand_in::Function;
 
 std::recursive_mutex g_mutex;
-size_t g_used = 0, g_clusters = 0;
+size_t g_used = 0, g_clusters = 0, g_early = 0;
 bool g_faulted = false, g_refuses = false;
 std::map<Address, size_t> g_sizes;  // of allocations
 std::map<Address, size_t> g_physical;
@@ -85,6 +85,9 @@ int64_t stand_in_launches(const char* entry) {
   const std::lock_guard lock(g_mutex);
   return g_launches[entry];
 }
+
+// How many launches may begin before the kernel in front of them has ended.
+size_t stand_in_early() { return g_early; }
 
 // How many clusters have been started.
 size_t stand_in_clusters() { return g_clusters; }
@@ -379,6 +382,7 @@ int cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** para
   const auto cluster = unsigned(function->run.size());
   if (groups % cluster != 0) return kInvalid;
   if (cluster > 1) g_clusters += groups / cluster;
+  g_early += config->attribute_count;
   std::vector<std::vector<char>> values;
   const size_t* sizes = function->sizes();
   for (size_t i = 0; sizes[i] != 0; ++i) {
