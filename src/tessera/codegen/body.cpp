@@ -57,8 +57,8 @@ std::string BodyWriter::wide_points(const Phase& phase, std::string_view variabl
   for (const int i : phase.stores) {
     if (!is_wide(i, width)) continue;
     declared += cat(indent, wide_type(i, width), " wide_", i, ";\n");
-    stores += cat(indent, guard.empty() ? "" : cat("if (", guard, ") "), wide_access(i, width),
-                  " = wide_", i, ";\n");
+    stores +=
+        cat(indent, guard.empty() ? "" : cat("if (", guard, ") "), wide_store(i, width), "\n");
   }
   for (const int i : phase.recalled) {
     if (plan_.row_bytes == 0 || !is_wide(i, width)) continue;
@@ -304,10 +304,22 @@ std::string BodyWriter::wide_type(int i, int width) const {
   return cat(storage_type(ir_.operands[size_t(inst(i).operand)].dtype), "x", width);
 }
 
-std::string BodyWriter::wide_access(int i, int width) {
+std::string BodyWriter::wide_access(int i, int width) { return cat("*", wide_address(i, width)); }
+
+std::string BodyWriter::wide_store(int i, int width) {
+  const int bytes = width * size_of(ir_.operands[size_t(inst(i).operand)].dtype);
+  const std::string value = cat("wide_", i);
+  if (dialect_.put.empty() || plan_.shifted < 0 || bytes != 16) {
+    return cat(wide_access(i, width), " = ", value, ";");
+  }
+  return replace_all(replace_all(dialect_.put, "$address", wide_address(i, width)), "$value",
+                     value);
+}
+
+std::string BodyWriter::wide_address(int i, int width) {
   const int operand = inst(i).operand;
   const bool is_output = ir_.operands[size_t(operand)].is_output;
-  return cat("*(", dialect_.global, is_output ? "" : "const ", wide_type(i, width), "*)(",
+  return cat("(", dialect_.global, is_output ? "" : "const ", wide_type(i, width), "*)(",
              operand_name(operand), " + ", addressing_.address(inst(i), ""), ")");
 }
 

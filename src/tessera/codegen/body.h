@@ -79,7 +79,9 @@ class BodyWriter {
                           const std::string& guard, std::string loads, const std::string& indent);
   std::string wide_loads(const Phase& phase, int width, const std::string& indent);
   std::string wide_type(int i, int width) const;
+  std::string wide_address(int i, int width);
   std::string wide_access(int i, int width);
+  std::string wide_store(int i, int width);
   std::string one_point(const Phase& phase, int width, const std::string& guard,
                         const std::string& indent);
   int64_t column_stride(const IrInst& it) const;

@@ -66,6 +66,12 @@ constexpr NativeHelper kCudaNatives[] = {
     {"t_prefetch(", "defined(__CUDA_ARCH__)",
      "$fn void t_prefetch(const void* at) {\n"
      "  asm volatile(\"prefetch.global.L2 [%0];\" : : \"l\"(at));\n}\n"},
+    // NVRTC takes an assignment apart where it cannot see that the address is aligned.
+    {"t_put(", "defined(__CUDA_ARCH__)",
+     "$fn void t_put(void* at, const void* from) {\n"
+     "  const uint4 all = *(const uint4*)from;\n"
+     "  asm volatile(\"st.global.v4.b32 [%0], {%1, %2, %3, %4};\"\n"
+     "               : : \"l\"(at), \"r\"(all.x), \"r\"(all.y), \"r\"(all.z), \"r\"(all.w));\n}\n"},
     // Within 1 ulp.
     {"t_inverse_f32(", "defined(__CUDA_ARCH__)",
      "$fn f32 t_inverse_f32(f32 a) {\n"
@@ -120,6 +126,7 @@ const Dialect& cuda_dialect() {
       .cluster_wait = "t_await();",
       .of_group = "t_of_group($at, $group)",
       .prefetch = "t_prefetch($address);",
+      .put = "t_put($address, &$value);",
       .words =
           "#define KERNEL extern \"C\" __global__ void\n"
           "#define KERNEL_OF(...) extern \"C\" __global__ void __launch_bounds__(__VA_ARGS__)\n"

@@ -53,6 +53,8 @@ struct Dialect {
   std::string_view cluster_arrive = "", cluster_wait = "", of_group = "";
   // Statement: brings the kPrefetched bytes around $address nearer. Empty: the language has none.
   std::string_view prefetch = "";
+  // Statement: stores the 16 bytes of $value at $address at once. Empty: assignments do.
+  std::string_view put = "";
   // Macros that kernels written by hand for every dialect use: KERNEL and KERNEL_OF(group size)
   // begin an entry, DEVICE a function; GLOBAL and SHARED_PTR qualify pointers, SHARED arrays of a
   // group; BARRIER; GROUP, LANE, POINT: the group, the lane in it, the lane in the launch.

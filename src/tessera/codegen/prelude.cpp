@@ -238,6 +238,10 @@ std::vector<Part> parts_of(const Dialect& dialect) {
       {"t_near_share(",
        "$fn f32 t_near_share(f32 a, f32 b, f32 divisor) {\n  return a / divisor;\n}\n"},
       {"t_prefetch(", "$fn void t_prefetch(const void*) {}\n"},
+      {"t_put(",
+       "struct alignas(16) t_bytes {\n  u8 at[16];\n};\n"
+       "$fn void t_put(void* at, const void* from) {\n"
+       "  *(t_bytes*)at = *(const t_bytes*)from;\n}\n"},
       // Elsewhere given by whoever runs the text.
       {"t_arrive(", "void t_arrive();\n"},
       {"t_await(", "void t_await();\n"},
