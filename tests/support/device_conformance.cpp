@@ -13,9 +13,28 @@ namespace tessera::test {
 
 namespace {
 
-bool tries_all() {
-  const char* asked = std::getenv("TESSERA_CONFORMANCE");
-  return asked != nullptr && std::string_view(asked) == "all";
+std::string_view asked() {
+  const char* word = std::getenv("TESSERA_CONFORMANCE");
+  return word == nullptr ? "" : word;
+}
+
+bool tries_all() { return asked() == "all"; }
+
+// Every dtype and case, in one of its layouts.
+std::vector<Trial> all_cases(const Row& row) {
+  std::vector<Trial> chosen;
+  const std::vector<Trial> trials = all_trials(row);
+  for (size_t begin = 0, end = 0; begin < trials.size(); begin = end) {
+    do ++end;
+    while (end < trials.size() && trials[end].layout > 0);
+    chosen.push_back(trials[begin + chosen.size() % (end - begin)]);
+  }
+  return chosen;
+}
+
+std::vector<Trial> trials_of(const Row& row, const Target& target, int64_t index) {
+  if (tries_all()) return all_trials(row);
+  return asked() == "cases" ? all_cases(row) : some_trials(row, target, index);
 }
 
 // Scalar functions, moves and the like: generated kernels that are much alike.
@@ -43,7 +62,7 @@ const Target& target() { return backend(default_device()).target(); }
 
 // OpenCL compiles a kernel in about a second where it runs on the CPU: of its rows, some.
 bool leaves_out(const Row& row, int64_t index, int64_t plain, int64_t others) {
-  if (tries_all()) return false;
+  if (tries_all() || asked() == "cases") return false;
   const bool is_slow = target().device.starts_with("opencl");
   return index % (is_plain(row) ? plain : is_slow ? others : 1) != 0;
 }
@@ -99,7 +118,7 @@ void check_values(int slice) {
   for_each_row(slice, [](const Row& row, int64_t index) {
     OpCheck check;
     check.op = row.op;
-    std::vector<Trial> trials = tries_all() ? all_trials(row) : some_trials(row, target(), index);
+    std::vector<Trial> trials = trials_of(row, target(), index);
     if (leaves_out(row, index, 8, 1)) trials.pop_back();  // the one that turns
     for (const Trial& trial : trials) check_trial(row, trial, evaluate_on_device, check);
     EXPECT_TRUE(check.passed()) << check.failure;
