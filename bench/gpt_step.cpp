@@ -3,10 +3,14 @@
 // f32, AdamW, the loss left on the device. bench/peers/gpt_step.py times the same step in PyTorch.
 //
 //   bench_gpt_step [STEPS] [profile]    with a second word: time by kernel, after the measurement
+//   bench_gpt_step turns                a step for each line of the input, and its seconds
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/models/gpt.h"
@@ -42,7 +46,14 @@ int main(int count, char** words) {
   Tensor loss;
   const double first = seconds([&] { loss = step(x, y); });
   std::printf("first loss %.6f\n", loss.item());
+  std::fflush(stdout);
   step(x, y);
+  if (count > 1 && words[1] == std::string_view("turns")) {
+    for (std::string line; std::getline(std::cin, line);) {
+      std::cout << seconds([&] { step(x, y).eval(); }) << std::endl;
+    }
+    return 0;
+  }
   std::vector<double> times;
   for (int i = 0; i < steps; ++i) times.push_back(seconds([&] { loss = step(x, y); }));
   std::sort(times.begin(), times.end());

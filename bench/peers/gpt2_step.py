@@ -122,6 +122,7 @@ def take_turns(arguments):
         rates["Tessera"].append(float(re.search(r"(\d+) tokens/s", printed)[1]))
         for name, step in steps.items():
             rates[name].append(rate_of(step, arguments))
+        print("round:", ", ".join(f"{name} {values[-1]:.0f}" for name, values in rates.items()), flush=True)
     for name, values in rates.items():
         print(f"{name:26s} {' '.join(f'{value:.0f}' for value in values)}  median {statistics.median(values):.0f} tokens/s")
     best = max(statistics.median(rates[name]) for name in steps)

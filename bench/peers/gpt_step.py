@@ -1,17 +1,24 @@
 """A training step of the character GPT (preset "char" of src/tessera/models, no dropout) in PyTorch: eager and compiled.
 
-    taskset -c 0,1 python3 bench/peers/gpt_step.py [--threads 2] [--steps 10] [--beside PATH [--rounds 8]]
+    taskset -c 0,1 python3 bench/peers/gpt_step.py [--threads 2] [--steps 10] [--beside PATH [--train PATH] [--rounds 8]]
 
 Same model, batch and optimiser as `bench_gpt_step`: 6 layers, 6 heads, width 384, context 256, 65 characters,
 biases, tied head, tanh GELU, B = 8, f32, AdamW. Prints tokens per second, median over steps, for eager and
 torch.compile, each with AdamW's implementations (for-loop, foreach, fused): the best counts. With --beside, the program
 bench_gpt_step at PATH takes turns with eager and compiled steps (fused AdamW), round by round, and the medians of all
-rounds are compared: a machine whose speed changes from minute to minute is the same machine for all of them.
+steps are compared: a machine whose speed changes from minute to minute is the same machine for all of them. With
+--train, the command `tessera` at PATH is timed behind them: `tessera train` of the same model on a text of 65
+characters, with clipping, which the others leave out.
 """
 import argparse
+import csv
+import pathlib
+import random
 import re
 import statistics
+import string
 import subprocess
+import tempfile
 import time
 
 import torch
@@ -88,19 +95,52 @@ def tokens_per_second(compiled, adamw, steps):
     return rate_of(make_step(compiled, adamw), steps)
 
 
-def take_turns(program, rounds, steps):
-    peers = {"eager": make_step(False, {"fused": True}), "compiled": make_step(True, {"fused": True})}
-    rates = {"Tessera": [], **{name: [] for name in peers}}
-    for _ in range(rounds):
-        printed = subprocess.run([program, str(steps)], capture_output=True, text=True, check=True).stdout
-        rates["Tessera"].append(float(re.search(r"(\d+) tokens/s", printed)[1]))
-        for name, step in peers.items():
-            rates[name].append(rate_of(step, steps))
-        print("round:", ", ".join(f"{name} {values[-1]:.0f}" for name, values in rates.items()), flush=True)
-    for name, values in rates.items():
-        print(f"{name:9s} {' '.join(f'{value:5.0f}' for value in values)}  median {statistics.median(values):.0f} tokens/s")
-    best = max(statistics.median(rates[name]) for name in peers)
-    print(f"Tessera / the best of PyTorch: {statistics.median(rates['Tessera']) / best:.3f}")
+def rate_of_command(command, steps):
+    """Tokens per second of `tessera train`, by its log: the later half of its steps."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        letters = (string.ascii_letters + string.digits + " ,.\n")[:VOCABULARY]
+        (folder / "text").write_text("".join(random.Random(1).choices(letters, k=200_000)))
+        subprocess.run([command, "train", folder / "text", "--model", "char", "--dropout", "0", "--batch", str(BATCH),
+                        "--steps", str(2 * steps), "--log-every", str(steps), "--eval-every", "0", "--sample", "0",
+                        "--device", "cpu", "--out", folder / "run"], capture_output=True, check=True)
+        with open(folder / "run" / "log.csv") as log:
+            seconds = {int(row["step"]): float(row["seconds"]) for row in csv.DictReader(log)}
+    return steps * BATCH * CONTEXT / (seconds[2 * steps] - seconds[steps])
+
+
+def seconds_of(step):
+    begin = time.perf_counter()
+    step()
+    return time.perf_counter() - begin
+
+
+def take_turns(program, command, rounds, steps):
+    ours = subprocess.Popen([program, "turns"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    print("Tessera:", ours.stdout.readline().strip())
+
+    def our_step():
+        print(file=ours.stdin, flush=True)
+        return float(ours.stdout.readline())
+
+    torch_steps = {"eager": make_step(False, {"fused": True}), "compiled": make_step(True, {"fused": True})}
+    sides = {"Tessera": our_step, **{name: lambda step=step: seconds_of(step) for name, step in torch_steps.items()}}
+    times = {name: [] for name in sides}
+    rates = {name: [] for name in sides}
+    for turn in range(rounds):
+        for name, step in sides.items():
+            step()  # its threads wake, and the others' have fallen asleep
+            times[name] += [step() for _ in range(steps)]
+            rates[name] = BATCH * CONTEXT / statistics.median(times[name][-steps:])
+        print(f"round {turn}:", ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items()), flush=True)
+    if command:
+        trained = [rate_of_command(command, steps) for _ in range(3)]
+        print(f"tessera train: {', '.join(f'{rate:.0f}' for rate in trained)} tokens/s", flush=True)
+    for name, values in times.items():
+        print(f"{name:9s} median {BATCH * CONTEXT / statistics.median(values):.0f}, best {BATCH * CONTEXT / min(values):.0f} tokens/s")
+    best = min(statistics.median(times[name]) for name in torch_steps)
+    print(f"Tessera / the best of PyTorch, by medians: {best / statistics.median(times['Tessera']):.3f}, "
+          f"by best steps: {min(min(times[name]) for name in torch_steps) / min(times['Tessera']):.3f}")
 
 
 def main():
@@ -108,12 +148,13 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--beside", help="the path of bench_gpt_step")
+    parser.add_argument("--train", help="the path of tessera, whose training is timed, too")
     parser.add_argument("--rounds", type=int, default=8)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     print(f"PyTorch {torch.__version__}, {arguments.threads} threads")
     if arguments.beside:
-        return take_turns(arguments.beside, arguments.rounds, arguments.steps)
+        return take_turns(arguments.beside, arguments.train, arguments.rounds, arguments.steps)
     for compiled in (False, True):
         best = 0
         for adamw in ({"foreach": False}, {"foreach": True}, {"fused": True}):
