@@ -1,11 +1,14 @@
 // Kernels that are compiled by several threads.
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <thread>
 
 #include "cuda_stand_in/stand_in_test.h"
 #include "support/expect_error.h"
 #include "tessera/backend/cuda/session.h"
+#include "tessera/conformance/check_op.h"
 #include "tessera/tessera.h"
 
 namespace tessera::test {
@@ -96,6 +99,32 @@ TEST_F(CudaCompile, ASourceOnce) {
   session.download(&value, memory, sizeof value, Stream{});
   EXPECT_EQ(value, 8);
   session.free(memory);
+}
+
+// Behind prepare_ops() nothing is left to compile or to load.
+TEST_F(CudaCompile, PreparesWhatOpsLaunch) {
+  const auto loads = stand_in<size_t()>(STAND_IN_DRIVER, "stand_in_loads");
+  for (const Op op : {Op::expm1, Op::sum, Op::topk}) {
+    const auto row = std::ranges::find(rows(), op, &Row::op);
+    ASSERT_NE(row, rows().end());
+    const size_t before = loads();
+    prepare_ops({row, row + 1}, first_dtype);
+    const size_t prepared = loads();
+    EXPECT_GT(prepared, before) << name(op);
+    const OpCheck check = check_op(*row, first_dtype(*row));
+    EXPECT_EQ(check.failure, "");
+    EXPECT_EQ(loads(), prepared) << name(op);
+  }
+}
+
+TEST_F(CudaCompile, SelftestPasses) {
+  FILE* pipe = ::popen(TESSERA_COMMAND " selftest --device cuda:0 --quick 2>&1", "r");
+  std::string out;
+  char block[4096];
+  for (size_t n = 0; (n = ::fread(block, 1, sizeof block, pipe)) > 0;) out.append(block, n);
+  EXPECT_EQ(::pclose(pipe), 0) << out;
+  EXPECT_NE(out.find(cat("\n", rows().size(), "/", rows().size(), " passed\n")), std::string::npos)
+      << out;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Before main(): the libraries to open are read once, and so is the number of threads, which compile
-// side by side.
+// Before main(): the libraries to open are read once, and so is the number of threads, which
+// compile side by side.
 #include <cstdlib>
 
 namespace {

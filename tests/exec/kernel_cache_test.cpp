@@ -43,8 +43,8 @@ TEST(KernelCache, IsBoundedAndKeepsTheRecentlyUsed) {
   EXPECT_NE(kernel_key(copy_of(1)), kernel_key(copy_of(2)));
 }
 
-// Notes what is compiled. Kernels of `together` wait until all of them are being compiled; `refused`
-// ones fail, each behind those that come after it in the set.
+// Notes what is compiled. Kernels of `together` wait until all of them are being compiled;
+// `refused` ones fail, each behind those that come after it in the set.
 class Compiler : public test::FakeBackend {
  public:
   explicit Compiler(bool at_once) : FakeBackend(1 << 20) { target_.compiles_at_once = at_once; }
@@ -58,8 +58,8 @@ class Compiler : public test::FakeBackend {
     changed_.notify_all();
     if (together.contains(n)) {
       changed_.wait(lock, [&] {
-        return std::ranges::all_of(
-            together, [&](int64_t m) { return std::ranges::count(compiled, m) > 0; });
+        return std::ranges::all_of(together,
+                                   [&](int64_t m) { return std::ranges::count(compiled, m) > 0; });
       });
     }
     if (!refused.contains(n)) return FakeBackend::compile(call);
@@ -87,8 +87,8 @@ TEST(KernelCache, CompilesTheNewKernelsOfProgramsOnceEach) {
     cache.prepare(device, programs);
     EXPECT_EQ(cache.size(), 4u);
     if (at_once) std::ranges::sort(device.compiled.begin() + 1, device.compiled.end());
-    const std::vector<int64_t> expected = at_once ? std::vector<int64_t>{4, 1, 2, 3}
-                                                  : std::vector<int64_t>{4, 3, 1, 2};
+    const std::vector<int64_t> expected =
+        at_once ? std::vector<int64_t>{4, 1, 2, 3} : std::vector<int64_t>{4, 3, 1, 2};
     EXPECT_EQ(device.compiled, expected);
     cache.prepare(device, programs);
     EXPECT_EQ(device.compiled.size(), 4u);

@@ -55,9 +55,7 @@ TEST(CompileNotice, CountsWhatABatchHasLeft) {
   EXPECT_EQ(said(1), Lines{"compiling kernels for a card, kept in /somewhere"});
   EXPECT_EQ(notices("/somewhere",
                     [] {
-                      {
-                        const CompileBatch over(7);
-                      }
+                      { const CompileBatch over(7); }
                       note_compilation("a card");
                     }),
             Lines{"compiling kernels for a card, kept in /somewhere"});
