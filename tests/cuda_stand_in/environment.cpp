@@ -8,7 +8,7 @@ namespace {
   ::setenv("TESSERA_CUDA_LIBRARY", STAND_IN_DRIVER, 1);
   ::setenv("TESSERA_NVRTC_LIBRARY", STAND_IN_COMPILER, 0);
   ::setenv("TESSERA_CUBLASLT_LIBRARY", STAND_IN_PRODUCTS, 0);
-  ::setenv("TESSERA_THREADS", "4", 0);
+  ::setenv("TESSERA_THREADS", "4", 1);
   return true;
 }();
 
