@@ -191,24 +191,6 @@ TEST(ExecutorError, MemoryIsCheckedWhenTheProgramIsBound) {
   EXPECT_NE(text.find("4096.0 TiB outputs"), std::string::npos) << text;
 }
 
-TEST(KernelCache, IsBoundedAndKeepsTheRecentlyUsed) {
-  Backend& device = backend("cpu");
-  KernelCache cache(2);
-  auto call = [](int64_t n) {
-    KernelCall copy;
-    copy.kernel = "copy";
-    copy.operands = {{DType::f32, contiguous_view({n})}, {DType::f32, contiguous_view({n})}};
-    return copy;
-  };
-  const auto one = cache.get(device, call(1));
-  cache.get(device, call(2));
-  EXPECT_EQ(cache.get(device, call(1)), one);
-  cache.get(device, call(3));
-  EXPECT_EQ(cache.size(), 2u);
-  EXPECT_EQ(cache.get(device, call(1)), one);
-  EXPECT_NE(kernel_key(call(1)), kernel_key(call(2)));
-}
-
 // Compiles as a device does whose kernels are not yet on disk.
 class CompilingBackend : public test::FakeBackend {
  public:
@@ -218,16 +200,6 @@ class CompilingBackend : public test::FakeBackend {
     return FakeBackend::compile(call);
   }
 };
-
-TEST(KernelCache, CountsTheNewKernelsOfAProgram) {
-  const Target& target = backend("cpu").target();
-  CompilingBackend device;
-  ExecContext context(device);
-  const Program program = compile_graph(example(), target);
-  EXPECT_EQ(context.kernels().count_new(program), 2);
-  const Executor first(compile_graph(example(), target), context);
-  EXPECT_EQ(context.kernels().count_new(program), 0);
-}
 
 // In a process of its own: a notice is given once in the life of one.
 TEST(Executor, ItsKernelsAreCountedInTheNotice) {

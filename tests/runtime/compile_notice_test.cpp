@@ -47,7 +47,7 @@ TEST(CompileNotice, IsGivenOnce) {
 TEST(CompileNotice, CountsWhatABatchHasLeft) {
   const auto said = [](int64_t count) {
     return notices("/somewhere", [count] {
-      const CompileBatch batch([count] { return count; });
+      const CompileBatch batch(count);
       note_compilation("a card");
     });
   };
@@ -55,9 +55,7 @@ TEST(CompileNotice, CountsWhatABatchHasLeft) {
   EXPECT_EQ(said(1), Lines{"compiling kernels for a card, kept in /somewhere"});
   EXPECT_EQ(notices("/somewhere",
                     [] {
-                      {
-                        const CompileBatch over([] { return int64_t(7); });
-                      }
+                      { const CompileBatch over(7); }
                       note_compilation("a card");
                     }),
             Lines{"compiling kernels for a card, kept in /somewhere"});

@@ -1,6 +1,8 @@
 #include "tessera/cli/selftest.h"
 
+#include <algorithm>
 #include <ostream>
+#include <span>
 
 #include "tessera/backend/cpu/isa.h"
 #include "tessera/base/thread_pool.h"
@@ -14,6 +16,7 @@ namespace {
 constexpr int64_t kRoundTripBytes = int64_t(64) << 20;
 constexpr int64_t kProductSize = 1024;
 constexpr int kProductRuns = 9;
+constexpr size_t kRowsAtOnce = 16;  // their kernels must fit the cache of an ExecContext
 
 constexpr Option kOptions[] = {
     {"--device", "DEVICE", "cpu, cuda:N or opencl:N (default: where tensors are made)"},
@@ -83,13 +86,21 @@ class Selftest {
  private:
   void check_ops() {
     print(ops_header());
+    const auto dtypes_of = options_.quick ? first_dtype : dtypes_taken;
     for (const Row& row : rows()) {
       progress_.show(cat("op ", report_.ops.size() + 1, "/", rows().size(), " ", name(row.op)));
-      report_.ops.push_back(
-          check_op(row, options_.quick ? first_dtype(row) : dtypes_taken(row), evaluate_));
+      if (report_.ops.size() % kRowsAtOnce == 0) prepare_rows(report_.ops.size(), dtypes_of);
+      report_.ops.push_back(check_op(row, dtypes_of(row), evaluate_));
       print(op_text(report_.ops.back(), console_));
     }
     print(ops_summary(report_, console_));
+  }
+
+  // The kernels of several rows are compiled side by side where that is faster.
+  void prepare_rows(size_t first, std::vector<DType> (*dtypes_of)(const Row&)) {
+    if (!backend_.target().compiles_at_once) return;
+    const std::span<const Row> left = std::span(rows()).subspan(first);
+    prepare_ops(left.first(std::min(kRowsAtOnce, left.size())), dtypes_of);
   }
 
   void check_large() {

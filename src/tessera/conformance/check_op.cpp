@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "tessera/tensor/eval.h"
+
 namespace tessera {
 
 void check_trial(const Row& row, const Trial& trial, const Evaluate& evaluate, OpCheck& check) {
@@ -99,6 +101,22 @@ std::vector<Array> evaluate_on_device(std::span<const Value> outputs) {
   std::vector<Array> result;
   for (const Value& output : outputs) result.push_back(read_array(Tensor(output)));
   return result;
+}
+
+void prepare_ops(std::span<const Row> rows, std::vector<DType> (*choose)(const Row&)) {
+  try {
+    std::vector<Value> values;
+    for (const Row& row : rows) {
+      for (const DType dtype : choose(row)) {
+        for (const Case& c : row.cases(dtype)) {
+          const std::vector<Value> outputs = apply_row(row, c, dtype, 0).outputs();
+          values.insert(values.end(), outputs.begin(), outputs.end());
+        }
+      }
+    }
+    prepare_kernels(values);
+  } catch (const Error&) {
+  }
 }
 
 OpCheck check_op(const Row& row, std::vector<DType> dtypes, const Evaluate& evaluate) {

@@ -58,6 +58,10 @@ std::vector<Trial> some_trials(const Row& row, const Target& target, int64_t tur
 // What `evaluate` throws fails the op.
 void check_trial(const Row& row, const Trial& trial, const Evaluate& evaluate, OpCheck& check);
 
+// Compiles the kernels that check_op() of these rows launches, with the dtypes that `choose` gives,
+// all in one go. What does not compile is left to check_op(), which says so.
+void prepare_ops(std::span<const Row> rows, std::vector<DType> (*choose)(const Row&));
+
 // Every case of these dtypes, contiguous.
 OpCheck check_op(const Row& row, std::vector<DType> dtypes,
                  const Evaluate& evaluate = evaluate_on_device);

@@ -5,7 +5,6 @@
 #include "tessera/base/log.h"
 #include "tessera/graph/scope.h"
 #include "tessera/runtime/caching_allocator.h"
-#include "tessera/runtime/compile_notice.h"
 
 namespace tessera {
 
@@ -52,7 +51,7 @@ Executor::Executor(Program program, ExecContext& context)
     : program_(std::move(program)), context_(context) {
   check_memory();
   const HostSpan span(Profile::Kind::compile, "prepare kernels");
-  const CompileBatch batch([this] { return context_.kernels().count_new(program_); });
+  context_.kernels().prepare(context_.backend(), std::span(&program_, 1));
   size_t most = 0;
   for (const Instruction& instruction : program_.instructions) {
     Step step;

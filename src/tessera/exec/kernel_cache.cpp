@@ -1,12 +1,43 @@
 #include "tessera/exec/kernel_cache.h"
 
-#include <algorithm>
+#include <atomic>
 #include <bit>
+#include <exception>
+#include <limits>
 #include <unordered_set>
 
 #include "tessera/base/precision.h"
+#include "tessera/base/thread_pool.h"
+#include "tessera/runtime/compile_notice.h"
 
 namespace tessera {
+
+namespace {
+
+// Of work that several threads do, what the first part in order to fail threw. Parts behind it need
+// not be done, those in front of it must.
+class FirstFailure {
+ public:
+  bool is_before(int64_t part) const { return at_ < part; }
+
+  void add(int64_t part) {
+    const std::lock_guard lock(mutex_);
+    if (is_before(part)) return;
+    at_ = part;
+    error_ = std::current_exception();
+  }
+
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::atomic<int64_t> at_{std::numeric_limits<int64_t>::max()};
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace
 
 std::string kernel_key(const KernelCall& call) {
   if (call.ir) {
@@ -54,13 +85,39 @@ size_t KernelCache::size() const {
   return entries_.size();
 }
 
-int64_t KernelCache::count_new(const Program& program) const {
-  std::unordered_set<std::string> keys;
-  for (const Instruction& instruction : program.instructions) {
-    keys.insert(kernel_key(instruction.call));
-  }
+std::vector<const KernelCall*> KernelCache::new_calls(std::span<const Program> programs) const {
+  std::vector<const KernelCall*> calls;
+  std::unordered_set<std::string> seen;
   const std::lock_guard lock(mutex_);
-  return std::ranges::count_if(keys, [&](const auto& key) { return !index_.contains(key); });
+  for (const Program& program : programs) {
+    for (const Instruction& instruction : program.instructions) {
+      const auto [key, is_new] = seen.insert(kernel_key(instruction.call));
+      if (is_new && !index_.contains(*key)) calls.push_back(&instruction.call);
+    }
+  }
+  return calls;
+}
+
+void KernelCache::prepare(Backend& backend, std::span<const Program> programs) {
+  const std::vector<const KernelCall*> calls = new_calls(programs);
+  const auto count = int64_t(calls.size());
+  FirstFailure failure;
+  const auto compile = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && !failure.is_before(i); ++i) {
+      const CompileBatch batch(count - i);
+      try {
+        get(backend, *calls[size_t(i)]);
+      } catch (...) {
+        failure.add(i);
+      }
+    }
+  };
+  if (backend.target().compiles_at_once) {
+    thread_pool().parallel_for(count, 1, compile);
+  } else {
+    compile(0, count);
+  }
+  failure.rethrow();
 }
 
 }  // namespace tessera

@@ -5,8 +5,10 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "tessera/compile/program.h"
 #include "tessera/runtime/backend.h"
@@ -22,14 +24,19 @@ class KernelCache {
 
   size_t size() const;
 
-  // How many different kernels of a program get() would have to compile now.
-  int64_t count_new(const Program& program) const;
+  // Compiles what get() would have to for these programs; where the target compiles_at_once, by as
+  // many threads as the pool has. Throws what the first kernel in their order that fails throws.
+  void prepare(Backend& backend, std::span<const Program> programs);
 
  private:
   struct Entry {
     std::string key;
     std::shared_ptr<const Executable> executable;
   };
+
+  // The first call of each kernel that is not here.
+  std::vector<const KernelCall*> new_calls(std::span<const Program> programs) const;
+
   mutable std::mutex mutex_;
   size_t capacity_;
   std::list<Entry> entries_;  // most recently used first

@@ -204,8 +204,9 @@ Descriptor BinaryCache::wait_turn(const BinaryKey& key) {
   if (state_->folder.empty()) return Descriptor(-1);
   std::error_code ignored;
   fs::create_directories(state_->folder, ignored);
-  // Sixteen files for all keys: they stay behind.
-  const fs::path path = fs::path(state_->folder) / cat("lock-", to_hex(digest_of(key)).front());
+  // 256 files for all keys: they stay behind.
+  const fs::path path =
+      fs::path(state_->folder) / cat("lock-", to_hex(digest_of(key)).substr(0, 2));
   Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   while (file.valid() && ::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
   }

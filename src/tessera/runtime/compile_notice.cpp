@@ -14,8 +14,8 @@ thread_local const CompileBatch* t_batch = nullptr;
 
 }  // namespace
 
-CompileBatch::CompileBatch(std::function<int64_t()> remaining)
-    : remaining_(std::move(remaining)), outer_(std::exchange(t_batch, this)) {}
+CompileBatch::CompileBatch(int64_t remaining)
+    : remaining_(remaining), outer_(std::exchange(t_batch, this)) {}
 
 CompileBatch::~CompileBatch() { t_batch = outer_; }
 
@@ -23,9 +23,8 @@ void note_compilation(std::string_view device) {
   static std::atomic<bool> told{false};
   if (told.exchange(true)) return;
   std::string what = "kernels";
-  if (t_batch != nullptr) {
-    const int64_t count = t_batch->remaining_();
-    if (count > 1) what = cat("up to ", count, " kernels");  // one is seldom the last
+  if (t_batch != nullptr && t_batch->remaining_ > 1) {  // one is seldom the last
+    what = cat("up to ", t_batch->remaining_, " kernels");
   }
   const std::string& folder = binary_cache().folder();
   const std::string where = folder.empty() ? "" : cat(", kept in ", folder);

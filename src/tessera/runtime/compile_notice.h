@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string_view>
 
 namespace tessera {
@@ -12,16 +11,16 @@ namespace tessera {
 void note_compilation(std::string_view device);
 
 // While it lives, its thread prepares several kernels: note_compilation() then says how many there
-// may be to compile, which `remaining` is asked for. Batches of one thread end in reverse order.
+// may be to compile. Batches of one thread end in reverse order.
 class CompileBatch {
  public:
-  explicit CompileBatch(std::function<int64_t()> remaining);
+  explicit CompileBatch(int64_t remaining);
   ~CompileBatch();
   CompileBatch(const CompileBatch&) = delete;
   CompileBatch& operator=(const CompileBatch&) = delete;
 
  private:
-  std::function<int64_t()> remaining_;
+  const int64_t remaining_;
   const CompileBatch* outer_;
   friend void note_compilation(std::string_view device);
 };

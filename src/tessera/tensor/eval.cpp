@@ -324,6 +324,18 @@ void evaluate_alone(const Value& value) {
   compute(device_of(std::span(&value, 1)), {value}, {});
 }
 
+void prepare_kernels(std::span<const Value> values) {
+  DeviceContext& device = device_of(values);
+  std::vector<Program> programs;
+  for (const Value& value : values) {
+    if (value_slot(value)) continue;
+    const Captured captured = capture({}, std::span(&value, 1), {});
+    programs.push_back(
+        compile_profiled(captured.function, device.backend.target(), compile_options()));
+  }
+  device.exec.kernels().prepare(device.backend, programs);
+}
+
 void keep_readable(const Tensor& value) {
   if (!pending().tracing) pending().kept.push_back(value.value());
 }

@@ -63,6 +63,10 @@ void evaluate(std::span<const Value> values);
 // Computes this value and writes no Var: for eager mode, where a step is still being built.
 void evaluate_alone(const Value& value);
 
+// Compiles the kernels that computing each of these values alone will need, all of them in one go,
+// and computes nothing. REQUIRES: they are on one device.
+void prepare_kernels(std::span<const Value> values);
+
 // What a function reads: its graph with every evaluated value turned into a leaf, and the slot
 // behind each leaf (null: one of `inputs`). Throws when a leaf has no value.
 struct Captured {

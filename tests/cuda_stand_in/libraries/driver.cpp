@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,7 @@ using stand_in::Function;
 
 std::recursive_mutex g_mutex;
 size_t g_used = 0, g_clusters = 0, g_early = 0;
+std::atomic<size_t> g_loads{0};
 bool g_faulted = false, g_refuses = false;
 std::map<Address, size_t> g_sizes;  // of allocations
 std::map<Address, size_t> g_physical;
@@ -88,6 +90,9 @@ int64_t stand_in_launches(const char* entry) {
 
 // How many launches may begin before the kernel in front of them has ended.
 size_t stand_in_early() { return g_early; }
+
+// How many modules have been loaded.
+size_t stand_in_loads() { return g_loads; }
 
 // How many clusters have been started.
 size_t stand_in_clusters() { return g_clusters; }
@@ -314,6 +319,7 @@ int cuEventElapsedTime(float* milliseconds, const float* begin, const float* end
 
 int cuModuleLoadData(Module** module, const void* image) {
   const auto* bytes = static_cast<const char*>(image);
+  ++g_loads;
   if (g_refuses) return kInvalid;
   if (std::memcmp(bytes, stand_in::kMagic, sizeof stand_in::kMagic) != 0) return kInvalid;
   size_t size = 0;

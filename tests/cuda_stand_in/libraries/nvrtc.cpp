@@ -1,10 +1,14 @@
 // A library that answers like libnvrtc.so: it has the host's C++ compiler build CUDA text behind a
 // shim. Its binaries are for the driver of driver.cpp, which runs them on the host.
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -197,7 +201,30 @@ void give_room(std::string& text) {
   }
 }
 
+// How many compilations run now, and how many of them wait for each other.
+std::mutex g_mutex;
+std::condition_variable g_changed;
+int g_running = 0, g_most = 0, g_together = 1;
+
+// While it lives, a compilation runs.
+class Running {
+ public:
+  Running() {
+    std::unique_lock lock(g_mutex);
+    g_most = std::max(g_most, ++g_running);
+    g_changed.notify_all();
+    g_changed.wait_for(lock, std::chrono::seconds(20), [] { return g_most >= g_together; });
+  }
+  ~Running() {
+    const std::lock_guard lock(g_mutex);
+    --g_running;
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+};
+
 bool build(Program& program) {
+  const Running running;
   std::string text = kShim + program.source + kEntries;
   give_room(text);
   for (const std::string& name : entries_of(program.source)) text += "ENTRY(" + name + ")\n";
@@ -233,6 +260,17 @@ bool build(Program& program) {
 }  // namespace
 
 extern "C" {
+
+// For tests: compilations wait, for a while, until so many run at once; how many have since.
+void stand_in_wait_for(int together) {
+  const std::lock_guard lock(g_mutex);
+  g_together = together;
+  g_most = 0;
+}
+int stand_in_most_at_once() {
+  const std::lock_guard lock(g_mutex);
+  return g_most;
+}
 
 int nvrtcVersion(int* major, int* minor) {
   *major = 13;

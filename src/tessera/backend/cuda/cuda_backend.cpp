@@ -90,6 +90,7 @@ Target describe_target(const DeviceInfo& info, int driver_version, const std::st
   target.table_words = table_words(driver_version);
   if (cublaslt_library().lt) target.row_bytes = kRowBytes;
   target.orders_outputs = true;
+  target.compiles_at_once = true;
   return target;
 }
 
@@ -160,6 +161,7 @@ class CudaBackend : public Backend {
 
   std::unique_ptr<Executable> compile(const KernelCall& call) override {
     counters().compiles.fetch_add(1, std::memory_order_relaxed);
+    session_.enter();
     if (!call.parts.empty()) return std::make_unique<gpu::JoinedKernel>(session_, call);
     if (call.ir) return std::make_unique<gpu::GeneratedKernel>(session_, *call.ir);
     for (const OwnKernel& own : kOwnKernels) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 
 #include "tessera/backend/cuda/compiler.h"
 #include "tessera/backend/cuda/early_start.h"
@@ -344,33 +345,44 @@ std::shared_ptr<const Module> Session::load(const std::string& binary) const {
   return std::make_shared<const Module>(id);
 }
 
-std::shared_ptr<const Module> Session::module(const std::string& op, const std::string& source) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = modules_.find(source); found != modules_.end()) {
-      if (auto module = found->second.lock()) return module;
-    }
-  }
-  // Built without the lock: it may take long.
+std::shared_ptr<const Module> Session::make_module(const std::string& op,
+                                                   const std::string& source) const {
   const std::string compiler = nvrtc_library().nvrtc ? compiler_version() : "";
   const std::string options = cat(kOptions, starts_early() ? " early start" : "");
   const BinaryKey key = {source, options, compiler, architecture_};
-  std::shared_ptr<const Module> made;
-  {
-    const Descriptor turn = binary_cache().wait_turn(key);
-    if (const std::optional<std::string> binary = binary_cache().find(key)) {
-      made = load(*binary);
-      if (!made) binary_cache().drop(key, "the driver refuses it");
-    }
-    if (!made) {
-      note_compilation(cat(traits_.name, " (", info_.name, ")"));
-      const std::string binary = compile(op, source);
-      made = load(binary);
-      if (!made) fail(op, ": ", traits_.name, " does not take the kernel that was compiled for it");
-      binary_cache().store(key, binary);
-    }
+  const Descriptor turn = binary_cache().wait_turn(key);
+  if (const std::optional<std::string> binary = binary_cache().find(key)) {
+    if (auto made = load(*binary)) return made;
+    binary_cache().drop(key, "the driver refuses it");
   }
-  const std::lock_guard lock(mutex_);
+  note_compilation(cat(traits_.name, " (", info_.name, ")"));
+  const std::string binary = compile(op, source);
+  auto made = load(binary);
+  if (!made) fail(op, ": ", traits_.name, " does not take the kernel that was compiled for it");
+  binary_cache().store(key, binary);
+  return made;
+}
+
+std::shared_ptr<const Module> Session::module(const std::string& op, const std::string& source) {
+  std::unique_lock lock(mutex_);
+  built_.wait(lock, [&] { return !building_.contains(source); });
+  if (const auto found = modules_.find(source); found != modules_.end()) {
+    if (auto module = found->second.lock()) return module;
+  }
+  building_.insert(source);
+  // Built without the lock: it may take long.
+  lock.unlock();
+  std::shared_ptr<const Module> made;
+  std::exception_ptr error;
+  try {
+    made = make_module(op, source);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  building_.erase(source);
+  built_.notify_all();
+  if (error) std::rethrow_exception(error);
   std::erase_if(modules_, [](const auto& entry) { return entry.second.expired(); });
   modules_[source] = made;
   return made;

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "tessera/backend/cuda/devices.h"
@@ -103,6 +105,7 @@ class Session : public gpu::Session {
 
   Lane& lane(Stream stream);  // stays where it is; calls on one stream are ordered by the caller
   std::shared_ptr<const Module> module(const std::string& op, const std::string& source);
+  std::shared_ptr<const Module> make_module(const std::string& op, const std::string& source) const;
   std::shared_ptr<const Module> load(const std::string& binary) const;  // null where refused
   std::string compile(const std::string& op, const std::string& source) const;
   void say_lost(Result result, const std::string& op, const Lane& lane);  // throws
@@ -119,6 +122,8 @@ class Session : public gpu::Session {
   std::mutex mutex_;  // of what follows
   std::map<int, Lane> lanes_;
   std::unordered_map<std::string, std::weak_ptr<const Module>> modules_;  // by source
+  std::unordered_set<std::string> building_;  // sources: other threads wait for them
+  std::condition_variable built_;
 
   // Flags of checks lie in the host's memory, where the device writes them and a look costs
   // nothing.
