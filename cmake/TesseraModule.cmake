@@ -25,6 +25,9 @@ function(tessera_module folder)
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
   endif()
+  if(sources AND TESSERA_PRECOMPILE)
+    _tessera_precompile(${target})
+  endif()
   target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${TESSERA_SOURCE_ROOT}>)
   target_link_libraries(${target} ${scope} Threads::Threads ${CMAKE_DL_LIBS})
   foreach(dep IN LISTS arg_DEPS)
@@ -72,6 +75,16 @@ function(tessera_check_linkage name)
             -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/check_linkage.cmake
     COMMENT "Checking the linkage of the SIMD loops (${name})" VERBATIM)
   add_custom_target(tessera_${name} ALL DEPENDS ${stamp})
+endfunction()
+
+# The standard headers that most files include, compiled for the first module and shared by all.
+function(_tessera_precompile target)
+  if(target STREQUAL "tessera_base")
+    target_precompile_headers(${target} PRIVATE <algorithm> <functional> <memory> <optional> <span>
+                                                <string> <unordered_map> <vector>)
+  else()
+    target_precompile_headers(${target} REUSE_FROM tessera_base)
+  endif()
 endfunction()
 
 function(_tessera_target_name result folder)
