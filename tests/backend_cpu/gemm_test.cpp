@@ -1,6 +1,9 @@
 // How products are cut, and the instructions for bf16.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "tessera/backend/cpu/gemm_bf16.h"
 #include "tessera/backend/cpu/isa.h"
 #include "tessera/backend/cpu/kernels/product_blocks.h"
@@ -59,6 +62,33 @@ TEST(Gemm, LargeProductsOccupyAllThreads) {
       EXPECT_GE(grid.row_parts * grid.column_parts, threads) << m << " x " << n;
     }
   }
+}
+
+TEST(Gemm, LargeProductsAreManyTasksThatShare) {
+  for (int64_t threads : {2, 3, 16}) {
+    for (auto [m, n, k] : {std::tuple(2048, 1152, 384), std::tuple(384, 1536, 2048),
+                           std::tuple(2048, 65, 384), std::tuple(100000, 768, 768)}) {
+      const ProductShape s = shape(m, n, k);
+      const Blocks blocks = choose_blocks(s);
+      const SharedBlocks shared = choose_shared_blocks(s, blocks, threads);
+      if (shared.rows == 0) {  // a c of few tiles
+        EXPECT_TRUE(m * n < 16 * 9 * threads * s.tile_rows * s.tile_columns) << m << " " << threads;
+        continue;
+      }
+      const int64_t rows = divide_up(m, shared.task_rows);
+      EXPECT_GE(rows * divide_up(n, shared.task_columns), 2 * threads) << m << " x " << n;
+      EXPECT_EQ(shared.rows % shared.task_rows, 0);
+      EXPECT_EQ(shared.task_rows % s.tile_rows, 0);
+      EXPECT_EQ(shared.task_columns % s.tile_columns, 0);
+      const int64_t bytes = blocks.depth * s.element;
+      EXPECT_LE((shared.task_rows - s.tile_rows) * bytes, cache_sizes().second / 4);
+      EXPECT_LE((shared.task_columns - s.tile_columns) * bytes, cache_sizes().second / 2);
+      EXPECT_LE(shared.rows * bytes, std::max<int64_t>(16 << 20, shared.task_rows * bytes));
+    }
+  }
+  EXPECT_EQ(choose_shared_blocks(shape(2048, 2048, 2048), choose_blocks(shape(9, 9, 9)), 1).rows,
+            0);
+  EXPECT_EQ(choose_shared_blocks(shape(64, 64, 64), choose_blocks(shape(64, 64, 64)), 2).rows, 0);
 }
 
 TEST(Gemm, SmallProductsStayInOneThread) {

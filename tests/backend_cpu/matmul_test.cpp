@@ -247,8 +247,9 @@ TEST(Matmul, BatchesBroadcastAndLarge) {
 
 TEST(Matmul, EqualBitsForAnyNumberOfThreads) {
   const std::pair<Shape, int64_t> cases[] = {
-      {{1, 3, 2000}, 600}, {{1, 300, 400}, 600}, {{30, 40, 50}, 600}, {{1, 30, 900}, 600},
-      {{1, 2000, 3}, 600}, {{1, 20, 40}, 10000}, {{1, 1, 1}, 10000},  {{1, 5, 5000}, 300}};
+      {{1, 3, 2000}, 600}, {{1, 300, 400}, 600}, {{30, 40, 50}, 600},
+      {{1, 30, 900}, 600}, {{1, 2000, 3}, 600},  {{1, 20, 40}, 10000},
+      {{1, 1, 1}, 10000},  {{1, 5, 5000}, 300},  {{1, 8300, 300}, 512}};
   for (const auto& [c, k] : cases) {
     for (Order b : {Order::rows, Order::columns}) {
       for (DType dtype : {DType::f32, DType::bf16}) {

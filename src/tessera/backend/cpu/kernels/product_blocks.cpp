@@ -14,6 +14,10 @@ constexpr int64_t kWorthAThread = 1 << 16;  // multiplications
 constexpr int64_t kWorthATask = 1 << 24;    // a product this large has several tasks per thread
 constexpr int64_t kTasksPerThread = 2;
 constexpr int64_t kDeepest = 512;  // of a block: loading and storing c costs little by then
+constexpr int64_t kWorthSharing = 1 << 22;  // multiplications of a thread
+constexpr int64_t kSharingTasks = 3;        // of a thread, of at least
+constexpr int64_t kLeastTiles = 3;          // tiles up and across
+constexpr int64_t kSharedBytes = 16 << 20;  // of a that are packed at a time
 constexpr int64_t kFewTiles = 64, kDeep = 2048, kMostDepthParts = 32;
 
 // Cycles to fetch and pack one element, against those of one vector of multiplications. Every task
@@ -79,6 +83,26 @@ Grid choose_grid(const ProductShape& s, int64_t threads) {
     }
   }
   return best;
+}
+
+SharedBlocks choose_shared_blocks(const ProductShape& s, const Blocks& blocks, int64_t threads) {
+  if (threads == 1 || s.m * s.n * s.k / threads < kWorthSharing) return {};
+  const int64_t wanted = threads * kSharingTasks;
+  const auto part = [](int64_t all, int64_t parts, int64_t tile) {
+    return round_up(divide_up(all, parts), tile);
+  };
+  const int64_t widest = cache_sizes().second / 2 / (blocks.depth * s.element);
+  int64_t row_parts = divide_up(s.m, blocks.rows);
+  int64_t column_parts = divide_up(s.n, std::max(widest, s.tile_columns));
+  while (row_parts * column_parts < wanted) {
+    const int64_t rows = part(s.m, row_parts, s.tile_rows) / s.tile_rows;
+    const int64_t columns = part(s.n, column_parts, s.tile_columns) / s.tile_columns;
+    if (std::max(rows, columns) < 2 * kLeastTiles) return {};
+    (rows >= columns ? row_parts : column_parts) += 1;
+  }
+  const int64_t task_rows = part(s.m, row_parts, s.tile_rows);
+  const int64_t most = std::max<int64_t>(1, kSharedBytes / (blocks.depth * s.element * task_rows));
+  return {most * task_rows, task_rows, part(s.n, column_parts, s.tile_columns)};
 }
 
 int64_t depth_parts(const ProductShape& s) {

@@ -36,6 +36,14 @@ struct Grid {
 };
 Grid choose_grid(const ProductShape& shape, int64_t threads);
 
+// A large c cut into many tasks whose rows of a and columns of b, packed, fit the second-level
+// cache.
+struct SharedBlocks {
+  int64_t rows = 0;  // of a that are packed at a time; 0: tasks share nothing
+  int64_t task_rows = 0, task_columns = 0;
+};
+SharedBlocks choose_shared_blocks(const ProductShape& shape, const Blocks& blocks, int64_t threads);
+
 // Into how many parts k is cut because c has too few tiles to occupy many threads; a function of
 // the shape alone. 1: it is not.
 int64_t depth_parts(const ProductShape& shape);

@@ -1,5 +1,6 @@
-// Blocked matrix product. c is cut into tasks that share nothing: each packs what it needs of a and
-// b. Each element of c is summed over k in one fixed order, whatever the tasks and threads.
+// Blocked matrix product. A large c is cut into many tasks that share what all threads packed
+// before, so that a thread which is held up has fewer of them; a small one into tasks that share
+// nothing. Each element of c is summed over k in one fixed order, whatever the tasks and threads.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -70,6 +71,7 @@ class FloatProduct {
     const int64_t parts = depth_parts(s);
     if (parts > 1) return run_depth_parts(parts);
     plan(s);
+    if (const SharedBlocks shared = shared_blocks(s); shared.rows > 0) return run_sharing(shared);
     const Grid grid = choose_grid(s, 1 + thread_pool().workers());
     auto task = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -145,6 +147,83 @@ class FloatProduct {
       for (int64_t j = 0; j < size; ++j) sums[j] += sums[i * size + j];
     }
     store_(p_.c, sums, {p_.m, p_.n, p_.c_row, p_.c_column, p_.n, 1});
+  }
+
+  // How large products are cut where tasks share what is packed; no rows: they do not.
+  SharedBlocks shared_blocks(const ProductShape& s) const {
+    if (dots_ || direct_b_ || !direct_c_) return {};
+    return choose_shared_blocks(s, blocks_, 1 + thread_pool().workers());
+  }
+
+  void run_sharing(const SharedBlocks& shared) {
+    const int64_t a_room = (shared.task_rows + loops_.rows) * blocks_.depth;  // of a task's rows
+    const int64_t row_tasks = divide_up(std::min(p_.m, shared.rows), shared.task_rows);
+    const int64_t columns = round_up(std::min(p_.n, blocks_.columns), loops_.columns);
+    T* const a = reinterpret_cast<T*>(scratch(
+        Scratch::launch, (row_tasks * a_room + columns * blocks_.depth) * int64_t(sizeof(T))));
+    T* const b = a + row_tasks * a_room;
+    for (int64_t j = 0; j < p_.n; j += blocks_.columns) {
+      for (int64_t k0 = 0; k0 < p_.k; k0 += blocks_.depth) {
+        for (int64_t i = 0; i < p_.m; i += shared.rows) {
+          sum_sharing({i, std::min(shared.rows, p_.m - i), j, std::min(blocks_.columns, p_.n - j)},
+                      k0, shared, a, b);
+        }
+      }
+    }
+  }
+
+  // All threads pack rows of a, and for the first rows panels of b; then they multiply.
+  void sum_sharing(const Region& r, int64_t k0, const SharedBlocks& shared, T* a, T* b) const {
+    const int64_t depth = std::min(blocks_.depth, p_.k - k0);
+    const int64_t a_room = (shared.task_rows + loops_.rows) * blocks_.depth;
+    const int64_t row_tasks = divide_up(r.rows, shared.task_rows);
+    const auto left_of = [&](int64_t task) {
+      const int64_t row = task * shared.task_rows;
+      return left_panels(a + task * a_room, r.row + row, std::min(shared.task_rows, r.rows - row),
+                         k0, depth);
+    };
+    const int64_t panels = r.row == 0 ? divide_up(r.columns, loops_.columns) : 0;
+    auto pack = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t column = (i - row_tasks) * loops_.columns;
+        if (i < row_tasks) {
+          left_of(i);
+        } else {
+          pack_b(b + column * depth, r.column + column, k0, depth);
+        }
+      }
+    };
+    thread_pool().parallel_for(row_tasks + panels, 1, std::cref(pack));
+    const bool is_packed = !direct_rows_ && !direct_columns_;
+    auto task = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t at = i % row_tasks, row = at * shared.task_rows;
+        const int64_t column = i / row_tasks * shared.task_columns;
+        const Left<T> left = is_packed
+                                 ? Left<T>{a + at * a_room, loops_.rows, loops_.rows * depth, false}
+                                 : left_of(at);
+        sum_panels({r.row + row, std::min(shared.task_rows, r.rows - row), r.column + column,
+                    std::min(shared.task_columns, r.columns - column)},
+                   k0, left, b + column * depth);
+      }
+    };
+    const int64_t column_tasks = divide_up(r.columns, shared.task_columns);
+    thread_pool().parallel_for(row_tasks * column_tasks, 1, std::cref(task));
+  }
+
+  // A block of c by packed panels of b, one after the other.
+  void sum_panels(const Region& r, int64_t k0, const Left<T>& left, const T* b) const {
+    GemmTile<T> tile = {};
+    tile.add = k0 > 0;
+    tile.b_step = loops_.columns;
+    tile.c_step = p_.c_row;
+    for (int64_t j = 0; j < r.columns; j += loops_.columns) {
+      tile.k = std::min(blocks_.depth, p_.k - k0);
+      tile.b = b + j * tile.k;
+      tile.c = reinterpret_cast<T*>(c_at(r.row, r.column + j));
+      tile.width = std::min<int64_t>(loops_.columns, r.columns - j);
+      multiply(left, r.rows, tile);
+    }
   }
 
   // By kernels that write c, or in pieces whose sums are converted.
@@ -310,7 +389,7 @@ class FloatProduct {
     // Several tiles take turns in fetching ahead: one alone could ask for more than is under way.
     const bool turns = height < rows;
     // Along k in parts whose rows of b stay in the first-level cache from one tile to the next.
-    const int64_t depth = turns ? near_depth(tile.k) : tile.k;
+    const int64_t depth = p_.m > tallest_ ? near_depth(tile.k) : tile.k;
     const T *b = tile.b, *ahead = tile.ahead;
     T* c = tile.c;
     for (int64_t k0 = 0, k = tile.k; k0 < k; k0 += depth) {
