@@ -100,6 +100,10 @@ TEST_F(CudaBench, ADeviceHasLimitsOfItsOwn) {
   EXPECT_GT(limits.copy_bytes, 0);
   EXPECT_GT(limits.product_flops(DType::f32), 0);
   EXPECT_GT(limits.product_flops(DType::bf16), 0);
+  EXPECT_EQ(limits.product_flops(DType::f16), 0);
+  constexpr DType kHalf = DType::f16;
+  const auto of_half = bench::measure_device(kCuda, true, std::span(&kHalf, 1));
+  EXPECT_GT(of_half.product_flops(DType::f16), 0);
 }
 
 }  // namespace

@@ -64,12 +64,12 @@ Limits::Product best_product(Device device, DType dtype, bool quick) {
 
 }  // namespace
 
-Limits::OfDevice measure_device(Device device, bool quick) {
+Limits::OfDevice measure_device(Device device, bool quick, std::span<const DType> products) {
   const DeviceGuard host((Device()));
   Backend& backend = device_context(device).backend;
   Limits::OfDevice limits{to_string(device), backend.target().description};
   limits.copy_bytes = copy_rate(backend, quick);
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : products) {
     limits.products.push_back(best_product(device, dtype, quick));
   }
   return limits;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iomanip>
 #include <map>
+#include <span>
 #include <sstream>
 
 #include "tessera/bench/format.h"
@@ -82,7 +83,7 @@ std::string memory_table(const MemoryPlan& plan) {
 
 double measured_peak(Device device, DType dtype) {
   if (device.kind == DeviceKind::cpu) return bench::measure_limits(true).best_fma();
-  return bench::measure_device(device, true).product_flops(dtype);
+  return bench::measure_device(device, true, std::span(&dtype, 1)).product_flops(dtype);
 }
 
 std::string progress_line(const StepRecord& now, const StepRecord& before, const Rates& rates,
