@@ -9,7 +9,8 @@
 // is ready again, or another word, upon which it goes on. --small divides the large
 // sizes by 64, to see on any device that every line works. BENCH_MAP_TURNS,
 // BENCH_GROUPS_PER_UNIT, BENCH_SPLIT_POINTS and BENCH_CLUSTER_GROUPS (1: none) try other plans of
-// generated kernels (backend/gpu/generated_kernel.h).
+// generated kernels (backend/gpu/generated_kernel.h), BENCH_LONG_ROWS=0 those of long rows in place
+// of kernels of their own.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -403,6 +404,7 @@ void choose_tuning() {
   tuning.groups_per_unit = number("BENCH_GROUPS_PER_UNIT", tuning.groups_per_unit);
   tuning.split_points = number("BENCH_SPLIT_POINTS", tuning.split_points);
   tuning.cluster_groups = number("BENCH_CLUSTER_GROUPS", tuning.cluster_groups);
+  tuning.long_rows = number("BENCH_LONG_ROWS", 1) != 0;
 }
 
 int main(int count, char** words) {

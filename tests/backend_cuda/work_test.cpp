@@ -28,7 +28,7 @@ TEST_F(CudaWork, ReluTakesItsProductAlong) {
 TEST_F(CudaWork, LongRowsAreLikeTheCpu) {
   for (const int64_t columns : {16385, 20011, 32768, 50257, 65537, 131072, 131075}) {
     SCOPED_TRACE(columns);
-    check_long_rows(kCuda, 200, columns);
+    for (const bool generated : {false, true}) check_long_rows(kCuda, 200, columns, generated);
   }
 }
 TEST_F(CudaWork, ReplaysManySmallKernels) { check_replay(kCuda, 200); }

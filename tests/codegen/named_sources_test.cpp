@@ -10,6 +10,7 @@
 #include "tessera/backend/cuda/kernels/cross_entropy.h"
 #include "tessera/backend/cuda/kernels/few.h"
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
+#include "tessera/backend/cuda/kernels/long_rows.h"
 #include "tessera/backend/cuda/kernels/order_rows.h"
 #include "tessera/backend/cuda/kernels/scan.h"
 #include "tessera/backend/cuda/kernels/scatter_rows.h"
@@ -30,6 +31,7 @@ class Collector : public gpu::Session {
 
   explicit Collector(int64_t shared_bytes = 232448) {
     traits_ = {"cuda:0", &cuda_dialect(), true, 132, 49152, 224256, 1024, shared_bytes};
+    traits_.cluster_groups = 8;
   }
   const gpu::DeviceTraits& device() const override { return traits_; }
   std::unique_ptr<gpu::Kernel> build(const std::string&, const std::string& source,
@@ -110,6 +112,23 @@ void add_norms(Collector& collector, DType dtype) {
     const OperandView statistic = packed(wide, {8, 1});
     call.operands = {x, x, row, statistic, statistic, x, row, row};
     cuda::make_layer_norm_backward(collector, call);
+  }
+}
+
+// For one, two, four and eight groups.
+void add_long_rows(Collector& collector, DType dtype) {
+  const int64_t bytes = size_of(dtype);
+  for (const int64_t columns : {80001 / bytes, 50257 * 4 / bytes, 400001 / bytes, 600000 / bytes}) {
+    const OperandView x = packed(dtype, {8, columns}), row = packed(dtype, {columns});
+    const OperandView statistic = packed(compute_type(dtype), {8, 1});
+    KernelCall call;
+    call.kernel = "softmax";
+    call.operands = {x, x};
+    EXPECT_TRUE(cuda::make_long_rows(collector, call));
+    call.kernel = "layer_norm";
+    call.operands = {x, row, row, x, statistic, statistic};
+    call.outputs = 3;
+    EXPECT_TRUE(cuda::make_long_rows(collector, call));
   }
 }
 
@@ -278,6 +297,20 @@ TEST_F(NamedSources, OfCudaAloneCompileWithoutSpills) {
   }
   EXPECT_GE(collector.sources.size(), 70u);
   expect_compiled(collector);
+}
+
+// For those that have clusters.
+TEST_F(NamedSources, OfLongRowsCompileWithoutSpills) {
+  const Nvrtc nvrtc;
+  if (!nvrtc.is_there()) GTEST_SKIP() << "no libnvrtc";
+  Collector collector;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) add_long_rows(collector, dtype);
+  EXPECT_EQ(collector.sources.size(), 24u);
+  for (const std::string& source : collector.sources) {
+    for (const char* architecture : {"sm_90a", "sm_100"}) {
+      expect_compiled_for(nvrtc, architecture, source);
+    }
+  }
 }
 
 TEST_F(NamedSources, OfColumnSumsCompileWithoutSpillsForAll) {

@@ -29,6 +29,58 @@ TEST(Lower, ReplacesKernelOpsTheTargetLacksByTheirComposites) {
   EXPECT_FALSE(computes(half, Op::layer_norm));
 }
 
+Target long_row_target() {
+  Target target = target_with({"layer_norm_backward"});
+  target.long_row_columns = 16;
+  target.long_row_bytes = 256;
+  return target;
+}
+
+TEST(Lower, KeepsWhatTheTargetHasForLongRows) {
+  const Target target = long_row_target();
+  const auto keeps = [&](const Shape& shape, DType dtype) {
+    const Value x = leaf(shape, dtype), gamma = leaf({shape.back()}, dtype);
+    const GraphFunction f = lower(
+        function({x, gamma}, {softmax(x), layer_norm(x, gamma, gamma, 1e-5)[0]}), target, true);
+    EXPECT_EQ(computes(f, Op::softmax), computes(f, Op::layer_norm));
+    return computes(f, Op::softmax);
+  };
+  EXPECT_TRUE(keeps({4, 17}, DType::f32));
+  EXPECT_TRUE(keeps({64}, DType::f32));
+  EXPECT_TRUE(keeps({2, 3, 128}, DType::bf16));
+  EXPECT_FALSE(keeps({4, 16}, DType::f32));
+  EXPECT_FALSE(keeps({4, 65}, DType::f32));
+  EXPECT_FALSE(keeps({4, 17}, DType::f64));
+  EXPECT_FALSE(keeps({0, 17}, DType::f32));
+  const Value x = leaf({4, 17});
+  EXPECT_FALSE(computes(lower(function({x}, {softmax(x)}), target, false), Op::softmax));
+  EXPECT_FALSE(computes(lower(function({x}, {softmax(x)}), target_with({}), true), Op::softmax));
+}
+
+TEST(Lower, LongRowsAreGeneratedWithTheirNeighbours) {
+  const Value x = leaf({4, 17}), turned = leaf({17, 4}), gamma = leaf({17});
+  const auto keeps = [&](const Value& y) {
+    return computes(lower(function({x, turned, gamma}, {y}), long_row_target(), true), Op::softmax);
+  };
+  EXPECT_FALSE(keeps(softmax(x * 2.0)));
+  EXPECT_FALSE(keeps(softmax(reshape(x * 2.0, {2, 2, 17}))));
+  EXPECT_FALSE(keeps(softmax(swap_last(turned))));
+  EXPECT_FALSE(keeps(softmax(expand(leaf({1, 17}), {4, 17}))));
+  EXPECT_FALSE(keeps(softmax(slice(leaf({4, 20}), {0, 1}, {4, 17}, {1, 1}))));
+  EXPECT_FALSE(keeps(softmax(slice(leaf({8, 17}), {0, 0}, {4, 17}, {2, 1}))));
+  EXPECT_FALSE(keeps(softmax(x) * 2.0));
+  EXPECT_FALSE(keeps(reduce(Op::sum, reshape(softmax(x), {2, 2, 17}), {2})));
+  EXPECT_TRUE(keeps(softmax(slice(leaf({5, 17}), {1, 0}, {4, 17}, {1, 1}))));
+  EXPECT_TRUE(keeps(softmax(stop_gradient(reshape(x, {2, 2, 17})))));
+  EXPECT_TRUE(keeps(reshape(softmax(x), {2, 2, 17})));
+  EXPECT_TRUE(keeps(softmax(matmul(leaf({4, 3}), leaf({3, 17})))));
+
+  const std::vector<Value> y = layer_norm(x, gamma, gamma, 1e-5);
+  const Value dx = {make_node(Op::layer_norm_backward, {leaf({4, 17}), x, gamma, y[1], y[2]}), 0};
+  const GraphFunction f = lower(function({x, gamma}, {y[0], dx}), long_row_target(), true);
+  EXPECT_TRUE(computes(f, Op::layer_norm)) << "its gradient is a kernel, too";
+}
+
 TEST(Lower, RemovesMarkersOfAutodiff) {
   const Value x = leaf({3});
   EXPECT_EQ(lower(function({x}, {stop_gradient(x)}), full_target(), true).outputs[0], x);

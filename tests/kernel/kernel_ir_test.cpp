@@ -133,5 +133,21 @@ TEST(Target, KnowsItsNamedKernels) {
   EXPECT_FALSE(target.has(""));
 }
 
+TEST(Target, KnowsWhatALongRowIs) {
+  Target target;
+  EXPECT_FALSE(target.is_long_row(DType::f32, 100)) << "it has none";
+  target.long_row_columns = 16;
+  target.long_row_bytes = 80;
+  EXPECT_TRUE(target.is_long_row(DType::f32, 17));
+  EXPECT_TRUE(target.is_long_row(DType::f32, 20));
+  EXPECT_TRUE(target.is_long_row(DType::f16, 40));
+  EXPECT_TRUE(target.is_long_row(DType::bf16, 17));
+  EXPECT_FALSE(target.is_long_row(DType::f32, 16));
+  EXPECT_FALSE(target.is_long_row(DType::f32, 21));
+  EXPECT_FALSE(target.is_long_row(DType::bf16, 41));
+  EXPECT_FALSE(target.is_long_row(DType::f64, 17));
+  EXPECT_FALSE(target.is_long_row(DType::i32, 17));
+}
+
 }  // namespace
 }  // namespace tessera

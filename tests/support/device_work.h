@@ -28,8 +28,9 @@ void check_replay(Device device, int kernels);
 // was at most zero, of either sign.
 void check_relu(DType dtype);
 
-// softmax and layer_norm of f32 and bf16 rows give what the CPU gives.
-void check_long_rows(Device device, int64_t rows, int64_t columns);
+// softmax and layer_norm of f32 and bf16 rows give what the CPU gives; by generated kernels, or by
+// those that a device has.
+void check_long_rows(Device device, int64_t rows, int64_t columns, bool generated);
 
 struct TrainingRun {
   std::vector<float> losses;  // of 20 steps

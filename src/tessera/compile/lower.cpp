@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <optional>
 
 #include "tessera/compile/passes.h"
 #include "tessera/compile/rewrite_function.h"
+#include "tessera/compile/users.h"
 #include "tessera/graph/build.h"
 #include "tessera/graph/composite.h"
 #include "tessera/graph/custom.h"
@@ -58,10 +60,60 @@ std::vector<Value> lower_outputs(std::span<const Value> outputs, const Target& t
   });
 }
 
+bool passes_on(const Node& node) {
+  const OpKind kind = info(node.op).kind;
+  return (kind == OpKind::move || kind == OpKind::marker) && node.inputs().size() == 1;
+}
+
+// Whether packed rows stay packed.
+bool keeps_rows(const Node& node) {
+  if (info(node.op).kind != OpKind::move || node.op == Op::reshape) return true;
+  if (node.op != Op::slice || node.attrs.c[0] != 1) return false;
+  const Shape &before = node.inputs()[0].shape(), &after = node.types[0].shape;
+  for (int i = 1; i < after.rank(); ++i) {
+    if (before[i] != after[i]) return false;
+  }
+  return true;
+}
+
+// Whether a generated kernel of `node` would compute one of its neighbours, too, or read its input
+// where a named one needs a copy.
+bool has_generated_neighbours(const Node& node, const Users& users) {
+  Value x = node.inputs()[0];
+  for (; passes_on(*x.node); x = x.node->inputs()[0]) {
+    if (!keeps_rows(*x.node)) return true;
+  }
+  const OpKind from = info(x.node->op).kind;
+  if (from == OpKind::scalar || from == OpKind::assemble || from == OpKind::index) return true;
+  std::vector<const Node*> stack = {&node};
+  while (!stack.empty()) {
+    const Node* const each = stack.back();
+    stack.pop_back();
+    for (const Node* user : users.of(*each)) {
+      const OpKind to = info(user->op).kind;
+      if (to == OpKind::scalar || to == OpKind::reduce) return true;
+      if (passes_on(*user)) stack.push_back(user);
+    }
+  }
+  return false;
+}
+
+// Softmax and layer_norm of rows for which the target has kernels, where no more is to be had by
+// a generated one.
+bool is_of_long_rows(const Node& node, const Target& target, const Users& users) {
+  if (node.op != Op::softmax && node.op != Op::layer_norm) return false;
+  const Value& x = node.inputs()[0];
+  return numel(x.shape()) > 0 && target.is_long_row(x.dtype(), x.shape().back()) &&
+         !has_generated_neighbours(node, users);
+}
+
 }  // namespace
 
 GraphFunction lower(const GraphFunction& function, const Target& target, bool kernel_ops) {
+  std::optional<Users> users;
+  if (kernel_ops && target.long_row_bytes > 0) users.emplace(function);
   return rewrite_function(function, [&](const NodePtr& node, const std::vector<Value>& inputs) {
+    if (users && is_of_long_rows(*node, target, *users)) return std::vector<Value>{};
     return lower_node(node, inputs, target, kernel_ops);
   });
 }

@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "tessera/compile/passes.h"
 #include "tessera/compile/rewrite_function.h"
+#include "tessera/compile/users.h"
 #include "tessera/graph/build.h"
 
 namespace tessera {
@@ -77,23 +76,7 @@ constexpr Pattern kPatterns[] = {
 // a node turns into depends on who else reads its value.
 class LinearMatcher {
  public:
-  LinearMatcher(const GraphFunction& function, bool adds) : adds_(adds) {
-    std::vector<const Node*> stack;
-    std::unordered_set<const Node*> seen;
-    for (const Value& value : computed_values(function)) {
-      read_.insert(value.node.get());
-      stack.push_back(value.node.get());
-    }
-    while (!stack.empty()) {
-      const Node* node = stack.back();
-      stack.pop_back();
-      if (!seen.insert(node).second) continue;
-      for (const Value& input : node->inputs()) {
-        users_[input.node.get()].push_back(node);
-        stack.push_back(input.node.get());
-      }
-    }
-  }
+  LinearMatcher(const GraphFunction& function, bool adds) : adds_(adds), users_(function) {}
 
   Inputs match(const NodePtr& node, const Inputs& in) const {
     switch (node->op) {
@@ -176,19 +159,14 @@ class LinearMatcher {
   }
 
   bool is_read_once(const Value& value) const {
-    const auto users = users_.find(value.node.get());
-    return !read_.contains(value.node.get()) && users != users_.end() && users->second.size() == 1;
+    return !users_.is_result(*value.node) && users_.of(*value.node).size() == 1;
   }
   bool has_user(const Node& node, Op op) const {
-    const auto users = users_.find(&node);
-    return users != users_.end() && std::any_of(users->second.begin(), users->second.end(),
-                                                [op](const Node* user) { return user->op == op; });
+    return std::ranges::any_of(users_.of(node), [op](const Node* user) { return user->op == op; });
   }
   // A bias alone pays where no elementwise kernel would add it on the way.
   bool feeds_kernels(const Node& node) const {
-    const auto users = users_.find(&node);
-    if (users == users_.end()) return true;
-    return std::none_of(users->second.begin(), users->second.end(), [](const Node* user) {
+    return std::ranges::none_of(users_.of(node), [](const Node* user) {
       return info(user->op).kind == OpKind::scalar || info(user->op).kind == OpKind::reduce;
     });
   }
@@ -196,11 +174,10 @@ class LinearMatcher {
   // Whether relu, and whether its argument is above zero, is all that anyone asks of a value. Both
   // are known from the relu: the sum itself need not be kept for the gradient.
   bool is_only_rectified(const NodePtr& node) const {
-    const auto users = users_.find(node.get());
-    if (read_.contains(node.get()) || users == users_.end()) return false;
+    if (users_.is_result(*node)) return false;
     const Value x = {node, 0};
     bool activates = false;
-    for (const Node* user : users->second) {
+    for (const Node* user : users_.of(*node)) {
       const bool rectifies = is_relu(user->op, user->inputs(), x);
       if (!rectifies && !is_mask(*user, x)) return false;
       activates = activates || rectifies;
@@ -284,8 +261,7 @@ class LinearMatcher {
   }
 
   const bool adds_;  // the target has "matmul_add"
-  std::unordered_map<const Node*, std::vector<const Node*>> users_;
-  std::unordered_set<const Node*> read_;  // from outside
+  const Users users_;
 };
 
 }  // namespace

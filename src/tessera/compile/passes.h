@@ -10,7 +10,8 @@ namespace tessera {
 
 // Graph to graph. -------------------------------------------------------------------------------
 
-// Removes what no backend runs: kernel ops the target lacks become their composites; custom_vjp and
+// Removes what no backend runs: kernel ops the target lacks become their composites, as do those it
+// has for long rows alone where generated kernels would compute more than them; custom_vjp and
 // stop_gradient become the values they pass on; folds of nothing become constants.
 GraphFunction lower(const GraphFunction& function, const Target& target, bool kernel_ops);
 

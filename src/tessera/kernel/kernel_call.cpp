@@ -8,6 +8,11 @@ bool Target::has(std::string_view kernel) const {
   return std::find(named_kernels.begin(), named_kernels.end(), kernel) != named_kernels.end();
 }
 
+bool Target::is_long_row(DType dtype, int64_t columns) const {
+  return (dtype == DType::f32 || is_half(dtype)) && columns > long_row_columns &&
+         columns * size_of(dtype) <= long_row_bytes;
+}
+
 PartOperand part_operand(const KernelCall& call, size_t i) {
   if (call.parts.empty()) return {0, i};
   const size_t parts = call.parts.size(), outputs = size_t(call.outputs) / parts;

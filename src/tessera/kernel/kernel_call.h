@@ -103,8 +103,12 @@ struct Target {
   int64_t row_bytes = 0;    // rows of a product's operands best begin at multiples of it; 0: any
   bool orders_outputs = false;    // attention and attention_backward write with any strides
   bool compiles_at_once = false;  // several threads gain by compiling its kernels side by side
+  // Rows of f32 and of half types that are long: of more than so many columns and at most so many
+  // bytes (0: there are none). It has softmax and layer_norm of them, if of no others.
+  int64_t long_row_columns = 0, long_row_bytes = 0;
 
   bool has(std::string_view kernel) const;
+  bool is_long_row(DType dtype, int64_t columns) const;
 };
 
 }  // namespace tessera

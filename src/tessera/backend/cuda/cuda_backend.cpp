@@ -11,6 +11,7 @@
 #include "tessera/backend/cuda/kernels/kernel.h"
 #include "tessera/backend/cuda/kernels/layer_norm_backward.h"
 #include "tessera/backend/cuda/kernels/linear.h"
+#include "tessera/backend/cuda/kernels/long_rows.h"
 #include "tessera/backend/cuda/kernels/matmul_add.h"
 #include "tessera/backend/cuda/kernels/matmul_sums.h"
 #include "tessera/backend/cuda/kernels/order_rows.h"
@@ -52,7 +53,8 @@ constexpr OwnKernel kOwnKernels[] = {
     {"cumsum", made_by<make_scan>},
     {"cumprod", made_by<make_scan>},
 };
-// Better ones for some calls of kernels that every GPU has; null for others.
+// Better ones for some calls of kernels that every GPU has, or of ops that are otherwise generated;
+// null for others.
 constexpr OwnKernel kBetterKernels[] = {
     {"attention", made_by<make_attention_few>},
     {"attention", made_by<make_attention_tiles>},
@@ -61,6 +63,8 @@ constexpr OwnKernel kBetterKernels[] = {
     {"scatter_add", made_by<make_scatter_rows>},
     {"sort", made_by<make_order_rows>},
     {"topk", made_by<make_order_rows>},
+    {"softmax", made_by<make_long_rows>},
+    {"layer_norm", made_by<make_long_rows>},
 };
 
 // Tables of joined kernels are parameters, of which a kernel has 32,764 bytes from CUDA 12.1 on,
@@ -77,9 +81,10 @@ int64_t table_words(int driver_version) {
 // The widest access: cuBLASLt has fast algorithms only where every row begins at a multiple of it.
 constexpr int64_t kRowBytes = 16;
 
-Target describe_target(const DeviceInfo& info, int driver_version, const std::string& name) {
+Target describe_target(const Session& session, int driver_version) {
+  const DeviceInfo& info = session.info();
   Target target;
-  target.device = name;
+  target.device = session.device().name;
   target.description = describe(info, driver_version);
   target.memory_bytes = info.memory_bytes;
   target.alignment = kAlignment;
@@ -91,6 +96,10 @@ Target describe_target(const DeviceInfo& info, int driver_version, const std::st
   if (cublaslt_library().lt) target.row_bytes = kRowBytes;
   target.orders_outputs = true;
   target.compiles_at_once = true;
+  if (gpu::tuning().long_rows) {
+    target.long_row_columns = kShortRow;
+    target.long_row_bytes = longest_row(session.device());
+  }
   return target;
 }
 
@@ -101,7 +110,7 @@ Address address(BufferRef buffer) {
 class CudaBackend : public Backend {
  public:
   CudaBackend(int index, const DeviceInfo& info, int driver_version, const std::string& name)
-      : session_(index, info, name), target_(describe_target(info, driver_version, name)) {}
+      : session_(index, info, name), target_(describe_target(session_, driver_version)) {}
 
   const Target& target() const override { return target_; }
 

@@ -33,6 +33,7 @@ struct Tuning {
   int64_t groups_per_unit = 10;
   int64_t split_points = 2 * kSplitPoints;
   int64_t cluster_groups = 8;  // at most, where a device has as many
+  bool long_rows = true;       // by kernels of their own, where a backend has them
 };
 Tuning& tuning();
 
