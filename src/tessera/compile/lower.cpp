@@ -98,12 +98,21 @@ bool has_generated_neighbours(const Node& node, const Users& users) {
   return false;
 }
 
+// Generated kernels are the faster ones where every access is of 16 bytes and values of half types
+// need not be spread over registers (`bench_gpu softmax_32768`, `BENCH_LONG_ROWS=0`).
+bool suits_registers(DType dtype, int64_t columns) {
+  constexpr int64_t kAccessBytes = 16;
+  return dtype == DType::f32 && columns * size_of(dtype) % kAccessBytes == 0;
+}
+
 // Softmax and layer_norm of rows for which the target has kernels, where no more is to be had by
 // a generated one.
 bool is_of_long_rows(const Node& node, const Target& target, const Users& users) {
   if (node.op != Op::softmax && node.op != Op::layer_norm) return false;
   const Value& x = node.inputs()[0];
-  return numel(x.shape()) > 0 && target.is_long_row(x.dtype(), x.shape().back()) &&
+  if (numel(x.shape()) == 0) return false;
+  const int64_t columns = x.shape().back();
+  return target.is_long_row(x.dtype(), columns) && !suits_registers(x.dtype(), columns) &&
          !has_generated_neighbours(node, users);
 }
 
