@@ -126,7 +126,7 @@ def take_turns(program, command, rounds, steps):
     torch_steps = {"eager": make_step(False, {"fused": True}), "compiled": make_step(True, {"fused": True})}
     sides = {"Tessera": our_step, **{name: lambda step=step: seconds_of(step) for name, step in torch_steps.items()}}
     times = {name: [] for name in sides}
-    rates = {name: [] for name in sides}
+    rates = {}  # of the latest round
     for turn in range(rounds):
         for name, step in sides.items():
             step()  # its threads wake, and the others' have fallen asleep

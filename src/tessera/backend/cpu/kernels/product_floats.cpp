@@ -155,8 +155,14 @@ class FloatProduct {
     return choose_shared_blocks(s, blocks_, 1 + thread_pool().workers());
   }
 
+  // Elements that the packed rows of a task take: whole cache lines, so that b begins at one.
+  int64_t room_of_rows(const SharedBlocks& shared) const {
+    constexpr int64_t kLine = 64 / int64_t(sizeof(T));
+    return round_up((shared.task_rows + loops_.rows) * blocks_.depth, kLine);
+  }
+
   void run_sharing(const SharedBlocks& shared) {
-    const int64_t a_room = (shared.task_rows + loops_.rows) * blocks_.depth;  // of a task's rows
+    const int64_t a_room = room_of_rows(shared);
     const int64_t row_tasks = divide_up(std::min(p_.m, shared.rows), shared.task_rows);
     const int64_t columns = round_up(std::min(p_.n, blocks_.columns), loops_.columns);
     T* const a = reinterpret_cast<T*>(scratch(
@@ -175,7 +181,7 @@ class FloatProduct {
   // All threads pack rows of a, and for the first rows panels of b; then they multiply.
   void sum_sharing(const Region& r, int64_t k0, const SharedBlocks& shared, T* a, T* b) const {
     const int64_t depth = std::min(blocks_.depth, p_.k - k0);
-    const int64_t a_room = (shared.task_rows + loops_.rows) * blocks_.depth;
+    const int64_t a_room = room_of_rows(shared);
     const int64_t row_tasks = divide_up(r.rows, shared.task_rows);
     const auto left_of = [&](int64_t task) {
       const int64_t row = task * shared.task_rows;
