@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <utility>
 
 #include "backend_cpu/named_kernels.h"
 #include "backend_cpu/threads.h"
@@ -281,6 +283,40 @@ TEST(Matmul, Refuses) {
 
 // All positions of TESSERA_ONEDNN, unset as "": the setting is read once, so each runs in a process
 // of its own. _exit: a leak checker cannot stop the threads of oneDNN's runtime.
+// The sums' bits of products that several threads cut otherwise than one does, as text.
+std::string digest_of_sums() {
+  uint64_t digest = 0;
+  for (const auto& [c, k] : {std::pair(Shape{1, 300, 400}, 600), std::pair(Shape{1, 2017, 65}, 384),
+                             std::pair(Shape{1, 390, 321}, 1100)}) {
+    for (Order a : {Order::rows, Order::columns}) {
+      for (Order b : {Order::rows, Order::columns}) {
+        auto o = operands(DType::f32, c, k, a, b, Order::rows);
+        call("matmul", o, 1);
+        for (const char byte : o[2].array.bytes()) digest = 31 * digest + uint8_t(byte);
+      }
+    }
+  }
+  return std::to_string(digest);
+}
+
+// Processes of one, two and seven threads find what this one's four do, which tells them by the
+// environment: they run this test up to their own part again.
+TEST(MatmulDeathTest, EqualBitsInProcessesOfOtherThreads) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  constexpr const char* kVariable = "TESSERA_TEST_DIGEST";
+  if (std::getenv(kVariable) == nullptr) setenv(kVariable, digest_of_sums().c_str(), 1);
+  for (const char* threads : {"1", "2", "7"}) {
+    EXPECT_EXIT(
+        {
+          setenv("TESSERA_THREADS", threads, 1);
+          _exit(digest_of_sums() == std::getenv(kVariable) ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "")
+        << threads;
+  }
+  unsetenv(kVariable);
+}
+
 TEST(MatmulDeathTest, OneDnnSwitch) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   for (const char* setting : {"0", "1", ""}) {
