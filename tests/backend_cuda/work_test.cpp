@@ -24,14 +24,17 @@ TEST_F(CudaWork, TrainsAGptLikeTheCpu) { check_training(train_gpt, kCuda); }
 TEST_F(CudaWork, ReluTakesItsProductAlong) {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) check_relu(dtype);
 }
-// For two, four and eight groups of a cluster, and for more than those hold.
-TEST_F(CudaWork, LongRowsAreLikeTheCpu) {
-  for (const int64_t columns : {16385, 20011, 32768, 50257, 65537, 131072, 131075}) {
-    SCOPED_TRACE(columns);
-    for (const bool generated : {false, true}) check_long_rows(kCuda, 200, columns, generated);
-  }
-}
 TEST_F(CudaWork, ReplaysManySmallKernels) { check_replay(kCuda, 200); }
+
+// Rows that a cluster of two, four or eight groups shares, and longer ones.
+class CudaLongRows : public OnCuda<::testing::TestWithParam<int64_t>> {};
+
+TEST_P(CudaLongRows, AreLikeTheCpu) {
+  for (const bool generated : {false, true}) check_long_rows(kCuda, 200, GetParam(), generated);
+}
+
+INSTANTIATE_TEST_SUITE_P(Columns, CudaLongRows,
+                         ::testing::Values(16385, 20011, 32768, 50257, 65537, 131072, 131075));
 
 // These take much of the card: tests/CMakeLists.txt has them run alone.
 class CudaCard : public OnCuda<> {};
