@@ -1,11 +1,12 @@
-// Matrix products beside those of oneDNN and OpenBLAS, where the loader finds them.
+// Matrix products beside those of oneDNN, OpenBLAS and MKL, where the loader finds them.
 //
 //   bench_gemm [--bf16] [--rounds N] [words…]
 //
 // Every line is one product, first checked against sums in double precision. The contestants then
 // take turns, so that a disturbance meets all of them; `words` keeps the lines that contain one of
 // them, and a word such as 48x50257x768 that none contains is measured, too. TESSERA_THREADS sets
-// everybody's number of threads.
+// everybody's number of threads. BENCH_MKL names a library that has MKL in it, such as PyTorch's
+// torch/lib/libtorch_cpu.so.
 #include <time.h>
 #include <unistd.h>
 
@@ -236,6 +237,28 @@ void add_openblas(std::vector<Peer>& peers) {
   peers.push_back({"OpenBLAS", multiply, threads});
 }
 
+// By Fortran's interface, the only one that PyTorch's copy shows: columns first, so c' = b' a'.
+void add_mkl(std::vector<Peer>& peers) {
+  const char* const given = std::getenv("BENCH_MKL");
+  const char* const names[] = {given != nullptr ? given : "libmkl_rt.so.2"};
+  const auto library = SharedLibrary::open(names);
+  if (!library) return;
+  auto* threads = library->function<void(int)>("MKL_Set_Num_Threads");
+  if (threads == nullptr) threads = library->function<void(int)>("omp_set_num_threads");
+  auto* sgemm = library->function<void(const char*, const char*, const int*, const int*, const int*,
+                                       const float*, const float*, const int*, const float*,
+                                       const int*, const float*, float*, const int*)>("sgemm_");
+  if (threads == nullptr || sgemm == nullptr) return;
+  threads(thread_count());
+  auto multiply = [=](const Case& s, const float* a, const float* b, float* c) {
+    const int m = int(s.m), n = int(s.n), k = int(s.k);
+    const float one = 1, zero = 0;
+    sgemm(s.b_transposed ? "T" : "N", s.a_transposed ? "T" : "N", &n, &m, &k, &one, b,
+          s.b_transposed ? &k : &n, a, s.a_transposed ? &m : &k, &zero, c, &n);
+  };
+  peers.push_back({"MKL", multiply, threads});
+}
+
 struct Contestant {
   std::string name;
   std::function<void()> work;
@@ -371,6 +394,7 @@ void run(const Options& options) {
   if (!options.bf16) {
     add_onednn(peers);
     add_openblas(peers);
+    add_mkl(peers);
   }
   std::printf("%s\nGFLOP/s, best and median of %d rounds\n%-34s",
               cpu_backend().target().description.c_str(), options.rounds, "");

@@ -42,6 +42,7 @@ class LongRows : public gpu::GpuExecutable {
         plan_(plan_long_rows(columns(), dtype(), session.device().local_bytes_asked)),
         clusters_at_once_(clusters_at_once(session.device())) {
     const bool halves = is_half(dtype());
+    const int64_t vector = kUnitBytes / size_of(dtype());
     const std::string_view work = is_norm() ? kLayerNormOfRow : kSoftmaxOfRow;
     const std::string cluster =
         plan_.groups > 1 ? cat("__cluster_dims__(", plan_.groups, ", 1, 1)") : "";
@@ -52,7 +53,8 @@ class LongRows : public gpu::GpuExecutable {
                               {"$groups", cat(plan_.groups)},
                               {"$columns", cat(columns())},
                               {"$piece", cat(plan_.piece)},
-                              {"$vector", cat(kUnitBytes / size_of(dtype()))},
+                              {"$vector", cat(vector)},
+                              {"$behind", cat(is_norm() ? vector - 1 : 0)},
                               {"$halves", halves ? "1" : "0"},
                               {"$cluster", cluster}});
     kernel_ = session.build(call.kernel, source, "tessera_long_rows");

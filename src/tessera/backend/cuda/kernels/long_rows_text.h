@@ -15,6 +15,8 @@ inline constexpr std::string_view kRowsBegin = R"(
 #define PIECE $piece
 #define VECTOR $vector
 #define HALVES $halves
+// Columns behind a whole unit that are read beside it.
+#define BEHIND $behind
 struct alignas(16) Unit { $S v[VECTOR]; };
 struct alignas(8) Pair { f32 a, b; };
 struct Room {
@@ -86,7 +88,7 @@ DEVICE Piece piece_at(const $S* x, i32 count) {
   piece.low = apart(x);
   piece.high = piece.low + count;
   piece.first = (piece.low + VECTOR - 1) / VECTOR;
-  piece.last = piece.high / VECTOR;
+  piece.last = (piece.high - BEHIND) / VECTOR;
   const i32 before = piece.low + (i32)LANE;
   const i32 head = piece.first * VECTOR - piece.low;
   piece.single = before < piece.first * VECTOR ? before : piece.last * VECTOR + (i32)LANE - head;
@@ -233,7 +235,7 @@ DEVICE void work(const Task& task, Unit* kept, const Piece& piece, i64 row, i32 
 
 // Statistics of pieces are joined as Chan, Golub and LeVeque do. Weights begin elsewhere than rows:
 // a lane takes two neighbouring units of them, both of which hold some that it asks for, and the
-// part in between; where the two weights begin differently, or y otherwise than x, all is single.
+// part in between (the last columns are single, so that it is not beyond the weights); where the two weights begin differently, or y otherwise than x, all is single.
 inline constexpr std::string_view kLayerNormOfRow = R"(
 #define KEEPS false
 
