@@ -5,7 +5,7 @@
 
 namespace tessera::cpu {
 
-inline constexpr int kMaxGemmRows = 12;
+inline constexpr int kMaxGemmRows = 9;
 inline constexpr int kMaxGemmVectors = 8;
 
 // c[i * c_step + j] (+)= Σ_p a(i, p) · b[p * b_step + j] for i in [0, rows), j in [0, width), p in
@@ -55,11 +55,11 @@ struct GemmLoops {
   Kernel by_columns[kMaxGemmRows][kMaxGemmVectors];  // a(i, p) = a[p * a_step + i]
   Kernel by_rows[kMaxGemmRows][kMaxGemmVectors];     // a(i, p) = a[i * a_step + p]
 
-  // Tile by tile: to[l * columns + e] = from[l * from_step + e], zeros for e in [length, columns);
-  // the next tile lies count * columns further. Where `length` allows, whole tiles of `columns`
+  // Tile by tile: to[l * columns + e] = from[l * from_step + e], and zeros behind the last e where
+  // kernels read them; the next tile lies count * columns further. Where `length` allows, whole tiles of `columns`
   // elements are copied, although only the first `tile` of them count.
   void (*copy_b)(const GemmPack<T>&);
-  // to[e * columns + l] = from[l * from_step + e], zeros for l in [count, columns).
+  // to[e * columns + l] = from[l * from_step + e], and zeros behind the last l as above.
   void (*transpose_b)(const GemmPack<T>&);
   // The same with steps of `rows` instead of `columns`, undefined instead of zeros.
   void (*copy_a)(const GemmPack<T>&);

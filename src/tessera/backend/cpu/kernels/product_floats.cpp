@@ -22,11 +22,10 @@ constexpr int64_t kFarDepth = 16;          // of blocks of such a b that no cach
 constexpr int64_t kFarDepthOfTiles = 128;  // one tile high, or more
 constexpr int64_t kStreamedRows = 2;    // up to here, the hardware fetches ahead better than we do,
 constexpr int64_t kStreamedDepth = 8;   // from as many rows of b as it can follow
-constexpr int64_t kFewColumns = 256;    // up to here, a is read where it lies
+constexpr int64_t kFewColumns = 256;    // up to here, columns of a are read where they lie
 constexpr int64_t kFewDotRows = 64;     // up to here, dot products beat packing a transposed b
 constexpr int64_t kWorthDots = 64;      // terms of a dot product
 constexpr int64_t kWorthSwapping = 32;  // terms of a sum, where c^T = b^T a^T has better tiles
-constexpr int64_t kFewWays = 6;         // of the first-level cache that rows of a may fill
 constexpr int64_t kPiece = 512;         // rows and columns of sums that are converted at once
 
 struct Region {  // of c
@@ -106,11 +105,7 @@ class FloatProduct {
       blocks_.depth = std::min(p_.m <= loops_.rows ? kFarDepth : kFarDepthOfTiles, blocks_.depth);
     }
     direct_c_ = plain_ && p_.c_column == 1;
-    direct_rows_ = plain_ && p_.a_column == 1 && p_.n <= kFewColumns;
-    // Rows that lie half a page apart, or a multiple, push each other out of the first-level cache
-    // when there are more than it has ways.
-    const bool evicting = direct_rows_ && p_.a_row * size_ % 2048 == 0;
-    tallest_ = evicting ? std::min<int64_t>(kFewWays, loops_.rows) : loops_.rows;
+    direct_rows_ = plain_ && p_.a_column == 1;
     direct_columns_ = plain_ && p_.a_row == 1 && p_.n <= kFewColumns;
   }
 
@@ -385,7 +380,7 @@ class FloatProduct {
 
   // Of the tiles that `rows` are cut into: even ones, because one of a row or two would keep few of
   // the adders busy.
-  int64_t tile_height(int64_t rows) const { return divide_up(rows, divide_up(rows, tallest_)); }
+  int64_t tile_height(int64_t rows) const { return divide_up(rows, divide_up(rows, loops_.rows)); }
 
   // All rows of `left` times the panel of b in `tile`.
   void multiply(const Left<T>& left, int64_t rows, GemmTile<T> tile) const {
@@ -394,37 +389,17 @@ class FloatProduct {
     tile.a_step = left.step;
     // Several tiles take turns in fetching ahead: one alone could ask for more than is under way.
     const bool turns = height < rows;
-    // Along k in parts whose rows of b stay in the first-level cache from one tile to the next.
-    const int64_t depth = p_.m > tallest_ ? near_depth(tile.k) : tile.k;
-    const T *b = tile.b, *ahead = tile.ahead;
-    T* c = tile.c;
-    for (int64_t k0 = 0, k = tile.k; k0 < k; k0 += depth) {
-      tile.k = std::min(depth, k - k0);
-      tile.a = left.at + k0 * (left.by_rows ? 1 : left.step);
-      tile.b = b + k0 * tile.b_step;
-      tile.c = c;
-      if (ahead != nullptr) {
-        tile.ahead = ahead + k0 * tile.ahead_step;
-        tile.ahead_vectors = turns ? 1 : vectors;
+    if (tile.ahead != nullptr) tile.ahead_vectors = turns ? 1 : vectors;
+    tile.a = left.at;
+    for (int64_t i = 0, t = 0; i < rows; i += height, ++t) {
+      kernels[std::min(height, rows - i) - 1][vectors - 1](tile);
+      tile.a += left.tile_step;
+      tile.c += height * tile.c_step;
+      if (tile.ahead_vectors > 0) {
+        tile.ahead += tile.ahead_run > 0 ? tile.ahead_run : loops_.lanes;
       }
-      for (int64_t i = 0, t = 0; i < rows; i += height, ++t) {
-        kernels[std::min(height, rows - i) - 1][vectors - 1](tile);
-        tile.a += left.tile_step;
-        tile.c += height * tile.c_step;
-        if (tile.ahead_vectors > 0) {
-          tile.ahead += tile.ahead_run > 0 ? tile.ahead_run : loops_.lanes;
-        }
-        if (t + 1 == vectors) tile.ahead_vectors = 0;
-      }
-      tile.add = true;
+      if (t + 1 == vectors) tile.ahead_vectors = 0;
     }
-  }
-
-  // A panel of b this deep takes half of the first-level cache; a and c pass through the rest.
-  int64_t near_depth(int64_t k) const {
-    const int64_t row = int64_t(sizeof(T)) * loops_.columns;
-    const int64_t most = std::max<int64_t>(1, cache_sizes().first / 2 / row);
-    return divide_up(k, divide_up(k, most));
   }
 
   // Rows [row, row + rows) of a, k in [k0, k0 + depth), packed into `to` unless they can be read
@@ -452,7 +427,8 @@ class FloatProduct {
     return left;
   }
 
-  // A panel of b from `column` on as [depth][loops_.columns], padded with zeros.
+  // A panel of b from `column` on as [depth][loops_.columns], with zeros behind the last column
+  // where kernels read them.
   void pack_b(T* to, int64_t column, int64_t k0, int64_t depth) const {
     const int64_t width = std::min<int64_t>(loops_.columns, p_.n - column);
     const T* from = b_at(k0, column);
@@ -477,7 +453,6 @@ class FloatProduct {
   bool dots_ = false;
   bool direct_b_ = false, far_b_ = false, direct_c_ = false;
   bool direct_rows_ = false, direct_columns_ = false;  // of a
-  int64_t tallest_ = 0;                                // rows of a tile
 };
 
 }  // namespace

@@ -15,15 +15,16 @@ namespace tessera::cpu {
 namespace {
 
 // kRows is chosen so that the accumulators of the largest tile, one row of b and one element of a
-// just fill the registers (see widest).
+// just fill the registers (see widest), with few instructions for a multiplication; kUnrolled steps
+// along k are written out.
 #if defined(__AVX512F__)
-constexpr int kVectorBytes = 64, kRegisters = 32, kRows = 12;
+constexpr int kVectorBytes = 64, kRegisters = 32, kRows = 9, kUnrolled = 4;
 #elif defined(__AVX2__)
-constexpr int kVectorBytes = 32, kRegisters = 16, kRows = 6;
+constexpr int kVectorBytes = 32, kRegisters = 16, kRows = 6, kUnrolled = 2;
 #elif defined(__aarch64__)
-constexpr int kVectorBytes = 16, kRegisters = 32, kRows = 8;
+constexpr int kVectorBytes = 16, kRegisters = 32, kRows = 8, kUnrolled = 4;
 #else
-constexpr int kVectorBytes = 16, kRegisters = 16, kRows = 4;
+constexpr int kVectorBytes = 16, kRegisters = 16, kRows = 4, kUnrolled = 2;
 #endif
 static_assert(kRows <= kMaxGemmRows);
 
@@ -124,16 +125,15 @@ struct Left {
 template <class T, int R, int W, bool kByRows>
 void gemm_kernel(const GemmTile<T>& t) {
   constexpr int64_t kLast = (W - 1) * kLanes<T>;
+  // Locals: the stores to c might change what t refers to.
+  const int64_t k = t.k, b_step = t.b_step, c_step = t.c_step;
+  const bool add = t.add;
   const Part<T> part(t.width - kLast);
   V<T> acc[R][W] = {};
   Left<T, R, kByRows> a(t.a, t.a_step);
   const T* b = t.b;
-  const T* ahead = t.ahead_vectors > 0 ? t.ahead : b;  // no arithmetic on a null pointer
-  const int64_t ahead_step = t.ahead_vectors > 0 ? t.ahead_step : 0;
   const auto step = [&]() __attribute__((always_inline)) {
     V<T> row[W];
-    for (int64_t w = 0; w < t.ahead_vectors; ++w) __builtin_prefetch(ahead + w * kLanes<T>);
-    ahead += ahead_step;
 #pragma GCC unroll 8
     for (int w = 0; w < W - 1; ++w) row[w] = load(b + w * kLanes<T>);
     row[W - 1] = kReadsExactly ? part.load(b + kLast) : load(b + kLast);
@@ -144,20 +144,35 @@ void gemm_kernel(const GemmTile<T>& t) {
       for (int w = 0; w < W; ++w) acc[i][w] += factor * row[w];
     }
     a.advance();
-    b += t.b_step;
+    b += b_step;
   };
   // Rows of c are asked for one after the other: all at once they would keep b waiting.
+  const T* soon = t.c;
+  int64_t rows_to_ask = R;
+  const auto ask = [&]() __attribute__((always_inline)) {
+    if (rows_to_ask == 0) return;
+#pragma GCC unroll 8
+    for (int w = 0; w < W; ++w) __builtin_prefetch(soon + w * kLanes<T>, 1);
+    soon += c_step;
+    --rows_to_ask;
+  };
   int64_t p = 0;
-  const int64_t spread = t.k / (R + 1);
-  for (int i = 0; i < R; ++i) {
-    for (int w = 0; w < W; ++w) __builtin_prefetch(t.c + i * t.c_step + w * kLanes<T>, 1);
-    for (const int64_t end = p + spread; p < end; ++p) step();
+  if (t.ahead_vectors > 0) {
+    const T* ahead = t.ahead;
+    for (const int64_t ahead_vectors = t.ahead_vectors, ahead_step = t.ahead_step; p < k; ++p) {
+      for (int64_t w = 0; w < ahead_vectors; ++w) __builtin_prefetch(ahead + w * kLanes<T>);
+      ahead += ahead_step;
+      ask();
+      step();
+    }
   }
-  for (; p < t.k; ++p) step();
+  for (; p + kUnrolled <= k; p += kUnrolled) {
+    ask();
+#pragma GCC unroll 4
+    for (int u = 0; u < kUnrolled; ++u) step();
+  }
+  for (; p < k; ++p) step();
   T* c = t.c;
-  // Locals: the stores to c might change what t refers to.
-  const int64_t c_step = t.c_step;
-  const bool add = t.add;
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i, c += c_step) {
 #pragma GCC unroll 8

@@ -41,7 +41,6 @@ TESSERA_INLINE void copy_rest(const GemmPack<T>& pack, T* to, const T* from, int
       int64_t e = 0;
       for (; e < whole; e += kLanes<T>) store(to + e, load(from + e));
       if (partial) store(to + e, part.load(from + e));
-      for (e += partial ? kLanes<T> : 0; e < kStep; e += kLanes<T>) store(to + e, V<T>{});
     }
   } else {
     for (int64_t l = 0; l < pack.count; ++l, to += kStep, from += pack.from_step) {
@@ -112,8 +111,8 @@ void transpose_lines(const GemmPack<T>& pack) {
       pack.to[e * kStep + l] = pack.from[l * pack.from_step + e];
     }
   }
-  if (!kZeros) return;
-  for (; l < kStep; ++l) {
+  if (!kZeros || kReadsExactly) return;
+  for (; l % kLanes<T> != 0; ++l) {
     for (int64_t e = 0; e < pack.length; ++e) pack.to[e * kStep + l] = 0;
   }
 }
