@@ -24,13 +24,21 @@ struct LinkRow {
 };
 
 constexpr LinkRow kLinks[] = {
-    {LinkCode::add, ScalarOp::add, false, 2},     {LinkCode::sub, ScalarOp::sub, false, 2},
-    {LinkCode::sub_from, ScalarOp::sub, true, 2}, {LinkCode::mul, ScalarOp::mul, false, 2},
-    {LinkCode::div, ScalarOp::div, false, 2},     {LinkCode::div_into, ScalarOp::div, true, 2},
-    {LinkCode::max, ScalarOp::maximum, false, 2}, {LinkCode::max_from, ScalarOp::maximum, true, 2},
-    {LinkCode::min, ScalarOp::minimum, false, 2}, {LinkCode::min_from, ScalarOp::minimum, true, 2},
-    {LinkCode::neg, ScalarOp::neg, false, 1},     {LinkCode::call, ScalarOp::exp, false, 1},
-    {LinkCode::call, ScalarOp::pow, false, 2},    {LinkCode::call_flipped, ScalarOp::pow, true, 2},
+    {LinkCode::add, ScalarOp::add, false, 2},
+    {LinkCode::sub, ScalarOp::sub, false, 2},
+    {LinkCode::sub_from, ScalarOp::sub, true, 2},
+    {LinkCode::mul, ScalarOp::mul, false, 2},
+    {LinkCode::div, ScalarOp::div, false, 2},
+    {LinkCode::div_into, ScalarOp::div, true, 2},
+    {LinkCode::max, ScalarOp::maximum, false, 2},
+    {LinkCode::max_from, ScalarOp::maximum, true, 2},
+    {LinkCode::min, ScalarOp::minimum, false, 2},
+    {LinkCode::min_from, ScalarOp::minimum, true, 2},
+    {LinkCode::neg, ScalarOp::neg, false, 1},
+    {LinkCode::sqrt, ScalarOp::sqrt, false, 1},
+    {LinkCode::call, ScalarOp::exp, false, 1},
+    {LinkCode::call, ScalarOp::pow, false, 2},
+    {LinkCode::call_flipped, ScalarOp::pow, true, 2},
 };
 
 template <class T>
@@ -58,9 +66,10 @@ void expect_link(const LinkRow& row, const cpu::LoopTable& loops, int64_t n, boo
   const unsigned bit = scalar ? (row.flipped ? 1 : 2) : 0;
   const T *first = row.flipped ? b.data() : v.data(), *second = row.flipped ? v.data() : b.data();
   loop(n, want.data(), first, second, nullptr, row.arity == 2 ? bit : 0);
-  const Link link{row.code, scalar, row.arity == 2 ? b.data() : nullptr, nullptr, loop, nullptr};
-  cpu::Chain chain{v.data(), got.data(), &link, 1, false, {}, 0};
-  (sizeof(T) == 4 ? loops.chain_f32 : loops.chain_f64)(n, chain);
+  const Link link{row.code, scalar, false,  false, row.arity == 2 ? b.data() : nullptr,
+                  nullptr,  loop,   nullptr};
+  const cpu::Chain chain{v.data(), got.data(), false, false, &link, 1, false, {}, 0};
+  (sizeof(T) == 4 ? loops.chain_f32 : loops.chain_f64)(n, &chain, 1);
   for (size_t i = 0; i < size_t(n); ++i) {
     ASSERT_TRUE(same(got[i], want[i]))
         << name(row.op) << " of " << v[i] << " and " << b[scalar ? 0 : i] << ": " << got[i]
@@ -128,6 +137,64 @@ TEST(Chain, ValuesThatAreUsedAgain) {
       }
     }
   }
+}
+
+// Moments and values as an optimiser has them, m, v, p, g -> m, v, p. Several chains, whose results
+// may be written before the last of them reads m once more.
+KernelBuilder braided(int64_t rows, int64_t columns, bool by_rows) {
+  KernelBuilder k({rows, columns}, 1);
+  const int64_t n = rows * columns;
+  const Dims s = {columns, 1};
+  int in[4], loads[4];
+  for (int i = 0; i < 4; ++i) in[i] = k.input(random_array(f32, n, 0.1, 1, i));
+  const int factor = k.load(k.input(random_array(f32, rows, 1, 2, 5)), {by_rows ? 1 : 0, 0});
+  for (int i = 0; i < 4; ++i) loads[i] = k.load(in[i], s);
+  const auto mul = [&](int a, int b) { return k.scalar(ScalarOp::mul, {a, b}); };
+  const auto [m, v, p, g] = loads;
+  const int old_m = mul(m, k.constant(f32, 0.9)), old_v = mul(v, factor);
+  const int old_p = mul(p, k.constant(f32, 0.99));
+  const int new_m = k.scalar(ScalarOp::add, {old_m, mul(g, k.constant(f32, 0.1))});
+  const int new_v = k.scalar(ScalarOp::add, {old_v, mul(g, g)});
+  const int change = k.scalar(ScalarOp::div, {new_m, k.scalar(ScalarOp::sqrt, {new_v})});
+  const int new_p = mul(k.scalar(ScalarOp::sub, {old_p, change}), m);
+  for (const int value : {new_m, new_v, new_p}) k.store(k.output(f32, n), value, s);
+  return k;
+}
+
+TEST(Chain, RunTogether) {
+  for (const int64_t columns : {1, 40, 129, 5000}) {
+    for (const int64_t rows : {1, 9, 200}) {
+      for (const bool by_rows : {true, false}) {
+        SCOPED_TRACE(cat(rows, " rows, ", columns, " columns", by_rows ? ", a factor each" : ""));
+        const KernelBuilder k = braided(rows, columns, by_rows);
+        k.expect_matches(2e-6);
+        const std::vector<Array> apart = k.run();
+        for (const size_t out : {5, 6, 7}) {
+          for (const size_t in : {0, 1, 2, 3}) {
+            std::vector<Array> shared = k.run_in_place(int(out), int(in));
+            shared[out] = shared[in];
+            for (const size_t result : {5, 6, 7}) {
+              EXPECT_EQ(shared[result].bytes(), apart[result].bytes()) << out << " in " << in;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Chain, MoreThanRunTogether) {
+  KernelBuilder k({3000}, 0);
+  const int x = k.input(random_array(f32, 20 * 3000, -1, 1)), y = k.output(f32, 3000);
+  std::vector<int> products;
+  for (int i = 0; i < 20; ++i) {
+    const int v = k.load(x, {1}, 3000 * i);
+    products.push_back(k.scalar(ScalarOp::mul, {v, k.constant(f32, i + 0.5)}));
+  }
+  int sum = products[0];
+  for (size_t i = 1; i < products.size(); ++i) sum = k.scalar(ScalarOp::add, {sum, products[i]});
+  k.store(y, sum, {1});
+  k.expect_matches(1e-5);
 }
 
 TEST(Chain, LongOnesAndManyRowOperandsAreCut) {

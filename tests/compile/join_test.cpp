@@ -137,6 +137,9 @@ TEST(JoinTurned, AProductThatIsReadTransposed) {
     return join(function({}, outputs), target).outputs[0];
   };
   EXPECT_EQ(turned({swap_last(weight)}), swap_last(weight));
+  target.turns_products = true;
+  EXPECT_EQ(turned({swap_last(weight)}), matmul(swap_last(g), swap_last(swap_last(x))));
+  target.turns_products = false;
   target.row_bytes = 16;
   const Value made = turned({swap_last(weight)});
   ASSERT_EQ(made.node->op, Op::matmul);
@@ -150,6 +153,26 @@ TEST(JoinTurned, AProductThatIsReadTransposed) {
   EXPECT_EQ(turned({swap_last(other)}), swap_last(other));
   // Somebody else reads it as it is.
   EXPECT_EQ(turned({swap_last(weight), weight}), swap_last(weight));
+}
+
+// The same of a batch.
+TEST(JoinTurned, ASumOfProductsThatIsReadTransposed) {
+  const Value x = leaf({2, 8, 16}), g = leaf({2, 8, 24});
+  const Value products = matmul(swap_last(x), g);  // (2, 16, 24)
+  const Value weight = reshape(reduce(Op::sum, products, {0}), {16, 24});
+  Target target = target_with({"matmul"});
+  target.turns_products = true;
+  const auto turned = [&](const std::vector<Value>& outputs) {
+    return join(function({}, outputs), target).outputs[0];
+  };
+  const Value other = matmul(swap_last(g), swap_last(swap_last(x)));
+  EXPECT_EQ(turned({swap_last(weight)}), reshape(reduce(Op::sum, other, {0}), {24, 16}));
+  // Somebody else reads the products or the sum.
+  EXPECT_EQ(turned({swap_last(weight), weight}), swap_last(weight));
+  EXPECT_EQ(turned({swap_last(weight), products}), swap_last(weight));
+  // Sums over other axes.
+  const Value rows = reshape(reduce(Op::sum, matmul(swap_last(x), leaf({2, 8, 2})), {1}), {2, 2});
+  EXPECT_EQ(turned({swap_last(rows)}), swap_last(rows));
 }
 
 // The gradient of what was split: parts of 2, 3 and 1 columns.

@@ -125,8 +125,22 @@ GraphFunction join_sums(const GraphFunction& function) {
 
 bool swaps_two(const Node& node) { return node.op == Op::permute && node.attrs.a == Dims{1, 0}; }
 
+// The sum over a batch of products.
+bool sums_batch(const Node& node) {
+  if (node.op != Op::sum || node.inputs()[0].node->op != Op::matmul) return false;
+  Dims axes;
+  for (int i = 0; i < node.inputs()[0].shape().rank() - 2; ++i) axes.push_back(i);
+  return axes.rank() > 0 && node.attrs.a == axes;
+}
+
+Value turned(const Value& product) {
+  const std::span<const Value> factors = product.node->inputs();
+  return graph::matmul(graph::swap_last(factors[1]), graph::swap_last(factors[0]));
+}
+
 // A product that is only read transposed becomes the product of the transposes: what it writes lies
-// as its reader wants it, in rows as long as those of the other factor.
+// as its reader wants it, in rows as long as those of the other factor. So does the sum over a
+// batch.
 GraphFunction turn_products(const GraphFunction& function) {
   const std::vector<Value> roots = computed_values(function);
   std::unordered_map<const Node*, int> uses;
@@ -143,10 +157,18 @@ GraphFunction turn_products(const GraphFunction& function) {
       function, [&](const NodePtr& node, const std::vector<Value>& inputs) -> std::vector<Value> {
         if (!swaps_two(*node)) return {};
         const Value before = source(node->inputs()[0]);
-        if (before.node->op != Op::matmul || uses[before.node.get()] != 1) return {};
-        if (before.shape() != node->inputs()[0].shape()) return {};
-        const std::span<const Value> factors = through_reshapes(inputs[0]).node->inputs();
-        return {graph::matmul(graph::swap_last(factors[1]), graph::swap_last(factors[0]))};
+        if (uses[before.node.get()] != 1) return {};
+        const Value now = through_reshapes(inputs[0]);
+        if (before.node->op == Op::matmul && before.shape() == node->inputs()[0].shape()) {
+          return {turned(now)};
+        }
+        if (!sums_batch(*before.node)) return {};
+        const Value product = before.node->inputs()[0];
+        const int rank = product.shape().rank();
+        const Shape matrix = {product.shape()[rank - 2], product.shape()[rank - 1]};
+        if (uses[product.node.get()] != 1 || node->inputs()[0].shape() != matrix) return {};
+        const Value sum = graph::reduce(Op::sum, turned(now.node->inputs()[0]), now.node->attrs.a);
+        return {graph::reshape(sum, node->types[0].shape)};
       });
 }
 
@@ -215,7 +237,8 @@ GraphFunction join_pads(const GraphFunction& function) {
 
 GraphFunction join(GraphFunction function, const Target& target) {
   if (target.has(info(Op::matmul_sums).kernel)) function = join_sums(function);
-  if (target.row_bytes > 0) function = turn_products(function);
+  const bool turns = target.turns_products || target.row_bytes > 0;
+  if (turns) function = turn_products(function);
   if (target.orders_outputs) function = join_pads(function);
   while (const std::optional<Pair> pair = find_pair(function)) {
     function = rewrite_function(

@@ -26,8 +26,8 @@ GraphFunction match(const GraphFunction& function, const Target& target);
 // one for its gradient, where that does not depend on the loss; a product and the sums of its
 // second factor's columns, as are the gradients of a weight and of its bias, where the target has
 // a kernel for both. Products that are only read transposed are turned, where the target asks for
-// rows of whole chunks. Sums of what is padded side by side become concats, where the target's
-// kernels can write such parts.
+// that or for rows of whole chunks. Sums of what is padded side by side become concats, where the
+// target's kernels can write such parts.
 GraphFunction join(GraphFunction function, const Target& target);
 
 // Graph to instances. ---------------------------------------------------------------------------

@@ -101,6 +101,7 @@ struct Target {
   std::vector<std::string> named_kernels;  // those it has
   int64_t table_words = 0;  // of a joined kernel's table; 0: it has no joined kernels
   int64_t row_bytes = 0;    // rows of a product's operands best begin at multiples of it; 0: any
+  bool turns_products = false;    // a product that is only read transposed is better turned
   bool orders_outputs = false;    // attention and attention_backward write with any strides
   bool compiles_at_once = false;  // several threads gain by compiling its kernels side by side
   // Rows of f32 and of half types that are long: of more than so many columns and at most so many

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "tessera/backend/cpu/together.h"
+
 namespace tessera::cpu {
 
 namespace {
-
-// Row values of a chain that run_chain may have to spread over a tile: it has room for three.
-constexpr int kMostRowOperands = 3;
 
 struct CodeRow {
   ScalarOp op;
@@ -21,6 +20,7 @@ constexpr CodeRow kCodes[] = {
     {ScalarOp::maximum, LinkCode::max, LinkCode::max_from},
     {ScalarOp::minimum, LinkCode::min, LinkCode::min_from},
     {ScalarOp::neg, LinkCode::neg, LinkCode::neg},
+    {ScalarOp::sqrt, LinkCode::sqrt, LinkCode::sqrt},
 };
 
 LinkCode code_of(ScalarOp op, bool operand_first) {
@@ -52,7 +52,6 @@ class Joiner {
       result_.push_back(step);
     }
     finish();
-    place_result();
     return std::move(result_);
   }
 
@@ -133,24 +132,6 @@ class Joiner {
     chain_ = Step{};
   }
 
-  // A chain that only stores and folds of its result follow may write where its result belongs:
-  // nothing reads after it what that memory held before.
-  void place_result() {
-    const auto is_last = [](const Step& step) {
-      return step.kind == IrKind::store || step.kind == IrKind::reduce;
-    };
-    const auto last = std::find_if_not(result_.rbegin(), result_.rend(), is_last);
-    if (last == result_.rend() || last->links.empty()) return;
-    const auto reads_another = [&](const Step& step) {
-      return step.kind == IrKind::reduce && (step.args[0] != last->reg || step.dot != nullptr);
-    };
-    if (std::any_of(last.base(), result_.end(), reads_another)) return;
-    for (auto store = last.base(); store != result_.end(); ++store) {
-      const bool stores = store->kind == IrKind::store && store->level == Level::point;
-      if (stores && store->args[0] == last->reg) last->direct = store->access;
-    }
-  }
-
   const Plan& plan_;
   const LoopTable& loops_;
   const std::vector<int>& uses_;
@@ -164,6 +145,28 @@ class Joiner {
 std::vector<Step> join_chains(const Plan& plan, const LoopTable& loops,
                               const std::vector<Step>& steps, const std::vector<int>& uses) {
   return Joiner(plan, loops, uses).run(steps);
+}
+
+void join_products(const Plan& plan, const LoopTable& loops, std::vector<Step>& steps,
+                   const std::vector<int>& uses) {
+  const auto inst = [&](int reg) -> const IrInst& { return plan.ir.insts[size_t(reg)]; };
+  const auto is_factor = [&](int reg) { return plan.registers[size_t(reg)].level == Level::point; };
+  for (Step& sum : steps) {
+    const DType dtype = inst(sum.reg).dtype;
+    if (sum.kind != IrKind::reduce || inst(sum.reg).reduce != ReduceOp::sum) continue;
+    if (!plan.inner_fast || (dtype != DType::f32 && dtype != DType::f64)) continue;
+    const IrInst& product = inst(sum.args[0]);
+    if (product.kind != IrKind::scalar || product.op != ScalarOp::mul ||
+        uses[size_t(sum.args[0])] != 1 || !is_factor(product.args[0]) ||
+        !is_factor(product.args[1])) {
+      continue;
+    }
+    const auto is_product = [reg = sum.args[0]](const Step& step) { return step.reg == reg; };
+    sum.dot = dtype == DType::f32 ? loops.dot_f32 : loops.dot_f64;
+    std::find_if(steps.begin(), steps.end(), is_product)->reg = -1;
+    std::copy(product.args, product.args + 2, sum.args);
+  }
+  std::erase_if(steps, [](const Step& step) { return step.reg < 0; });
 }
 
 void choose_ahead(Plan& plan) {

@@ -15,6 +15,10 @@ inline constexpr int kMostLinks = 24;  // of a chain; longer ones are cut
 std::vector<Step> join_chains(const Plan& plan, const LoopTable& loops,
                               const std::vector<Step>& steps, const std::vector<int>& uses);
 
+// Products that are summed up and nothing else need not be stored. To be called before join_chains.
+void join_products(const Plan& plan, const LoopTable& loops, std::vector<Step>& steps,
+                   const std::vector<int>& uses);
+
 // Kernels of rows walk a tile several times. Chooses the pass that computes while the memory of the
 // others is fetched: the first chain that calls a function, or else the first.
 void choose_ahead(Plan& plan);

@@ -45,6 +45,7 @@ Target describe() {
       cat(processor_name(), ", ", threads, threads == 1 ? " thread, " : " threads, ",
           cpu::name(cpu::isa()), ", ", cpu::onednn_status());
   target.memory_bytes = physical_memory();
+  target.turns_products = true;
   target.orders_outputs = true;
   for (const cpu::NamedKernelRow& row : cpu::named_kernels()) {
     target.named_kernels.emplace_back(row.name);

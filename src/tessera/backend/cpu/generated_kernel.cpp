@@ -48,6 +48,7 @@ class Launch {
     row_capacity_ = padded(tiling_.rows);
     row_area_ = plan_.row_bytes * row_capacity_;
     point_area_ = program_->point_bytes * capacity_;
+    block_area_ = program_->point_bytes * kMostBlock;
     spare_area_ = 3 * 8 * std::max(capacity_, row_capacity_);
     const int64_t per_tile = tiling_.rows * tiling_.points * std::max(1, plan_.point_steps);
     shared_.streams = outgrows_caches(plan_, domain_) && !works_in_place();
@@ -100,10 +101,12 @@ class Launch {
   // This thread's registers, on top of the launch's uniform ones.
   Workspace enter_thread() const {
     const int64_t addresses = padded(register_count() * int64_t(sizeof(char*)));
-    char* at = scratch(Scratch::tile, addresses + point_area_ + row_area_ * 2 + spare_area_ + 256);
+    char* at = scratch(Scratch::tile,
+                       addresses + block_area_ + point_area_ + row_area_ * 2 + spare_area_ + 256);
     Workspace work = shared_;
     work.registers = reinterpret_cast<char**>(at);
-    work.points = at + addresses;
+    work.blocks = at + addresses;
+    work.points = work.blocks + padded(block_area_);
     work.rows = work.points + padded(point_area_);
     work.spare = work.rows + padded(row_area_ * 2);
     work.capacity = capacity_;
@@ -154,7 +157,7 @@ class Launch {
         Tile tile = row_tile(task / tiling_.chunks);
         set_points(tile, task % tiling_.chunks);
         for (const Step& step : phase.rows) run_step(work, step, tile);
-        for (const Step& step : phase.points) run_step(work, step, tile);
+        run_points(work, phase, tile, work.rows);
       }
     };
     parallel(tiling_.row_blocks * tiling_.chunks, tiles_worth_a_thread_, body);
@@ -180,11 +183,14 @@ class Launch {
 
   // Folds go into the state at `rows`.
   static void run_points(const Workspace& work, const Phase& phase, const Tile& tile, char* rows) {
-    for (const Step& step : phase.points) {
-      if (step.kind == IrKind::reduce) {
-        run_fold(work, step, tile, rows);
+    const std::vector<Step>& steps = phase.points;
+    for (size_t i = 0; i < steps.size(); i += size_t(steps[i].together)) {
+      if (steps[i].kind == IrKind::reduce) {
+        run_fold(work, steps[i], tile, rows);
+      } else if (!steps[i].links.empty()) {
+        run_chains(work, &steps[i], tile);
       } else {
-        run_step(work, step, tile);
+        run_step(work, steps[i], tile);
       }
     }
   }
@@ -300,7 +306,7 @@ class Launch {
   char* shared_rows_ = nullptr;
   bool rows_saved_ = false;
   int64_t capacity_ = 0, row_capacity_ = 0;
-  int64_t row_area_ = 0, point_area_ = 0, spare_area_ = 0;
+  int64_t row_area_ = 0, point_area_ = 0, block_area_ = 0, spare_area_ = 0;
   int64_t tiles_worth_a_thread_ = 1;
 };
 

@@ -31,6 +31,7 @@ enum class LinkCode : uint8_t {
   min_from,
   neg,
   square,
+  sqrt,
   call,          // loop(v), loop(v, b)
   call_flipped,  // loop(b, v)
   with_itself,   // loop(v, v)
@@ -39,7 +40,8 @@ enum class LinkCode : uint8_t {
 
 struct Link {  // nothing is initialised: there are many, and few are used
   LinkCode code;
-  bool scalar;          // the operand is a single value
+  bool scalar;  // the operand is a single value
+  bool operand_stays, keep_stays;
   const void* operand;  // null where there is none
   void* keep;           // null, or where v goes after this link, beside being passed on
   ScalarLoop loop;
@@ -49,9 +51,14 @@ struct Link {  // nothing is initialised: there are many, and few are used
 // Scalar functions of one floating type, each applied to the result of the one before: v starts as
 // from[i], passes through the links, and becomes to[i]. `to` may be an operand's memory; what a
 // link keeps may be the operand of a later one, and overlaps nothing else.
+//
+// Chains run block by block, and what one writes may be an operand of a later one. Memory that
+// stays holds kMostBlock values, and every block begins at its start.
+inline constexpr int64_t kMostBlock = 128;
 struct Chain {
   const void* from;
   void* to;
+  bool from_stays, to_stays;
   const Link* links;
   int count;
   bool streams;  // write past the caches; `to` is then aligned to 64, and stream_fence follows
@@ -60,7 +67,7 @@ struct Chain {
   const char* ahead[kMostAhead];
   int ahead_count;
 };
-using ChainLoop = void (*)(int64_t n, const Chain& chain);
+using ChainLoop = void (*)(int64_t n, const Chain* chains, int count);
 
 // d[i * d0 + j * d1] = s[i * s0 + j * s1] for i in [0, n0), j in [0, n1); strides in elements.
 struct Block {

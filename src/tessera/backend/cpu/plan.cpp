@@ -8,6 +8,7 @@
 #include "tessera/backend/cpu/chain.h"
 #include "tessera/backend/cpu/collapse.h"
 #include "tessera/backend/cpu/slots.h"
+#include "tessera/backend/cpu/together.h"
 
 namespace tessera::cpu {
 
@@ -319,13 +320,24 @@ class Planner {
       if (p < phase_count_) phase.points = phase_points(p, done);
       program.phases.push_back(std::move(phase));
     }
-    join_steps(program, chunked);
-    assign_point_slots(program, chunked);
+    const std::vector<std::vector<int>> uses = join_steps(program, chunked);
+    // Chunks decide the order in which sums are added up, which is not to change with how steps are
+    // run.
+    program.chunk_bytes = assign_point_slots(program, chunked);
+    for (size_t p = 0; p < program.phases.size(); ++p) {
+      program.phases[p].points = run_together(plan_, program.phases[p].points, uses[p]);
+    }
+    program.point_bytes = assign_point_slots(program, chunked);
+    for (const Phase& phase : program.phases) {
+      for (const Step& step : phase.points) program.written_bytes += written_bytes(plan_, step);
+    }
     return program;
   }
 
   // Each of the program's phases on its own where it computes again what it needs, else all as one.
-  void join_steps(Program& program, bool chunked) const {
+  // Returns the phases' uses of registers.
+  std::vector<std::vector<int>> join_steps(Program& program, bool chunked) const {
+    std::vector<std::vector<int>> result;
     std::vector<int> uses(size_t(count()), 0);
     auto count_uses = [&](const Phase& phase) {
       for (const Step& step : phase.points) {
@@ -336,43 +348,23 @@ class Planner {
     for (Phase& phase : program.phases) {
       if (chunked) std::fill(uses.begin(), uses.end(), 0);
       if (chunked) count_uses(phase);
-      join_products(phase.points, uses);
+      join_products(plan_, loops_, phase.points, uses);
       phase.points = join_chains(plan_, loops_, phase.points, uses);
+      result.push_back(uses);
     }
+    return result;
   }
 
-  // Products that are summed up and nothing else need not be stored.
-  void join_products(std::vector<Step>& steps, const std::vector<int>& uses) const {
-    const auto is_factor = [&](int reg) { return level(reg) == Level::point; };
-    for (Step& sum : steps) {
-      const DType dtype = inst(sum.reg).dtype;
-      if (sum.kind != IrKind::reduce || inst(sum.reg).reduce != ReduceOp::sum) continue;
-      if (!plan_.inner_fast || (dtype != DType::f32 && dtype != DType::f64)) continue;
-      const IrInst& product = inst(sum.args[0]);
-      if (product.kind != IrKind::scalar || product.op != ScalarOp::mul ||
-          uses[size_t(sum.args[0])] != 1 || !is_factor(product.args[0]) ||
-          !is_factor(product.args[1])) {
-        continue;
-      }
-      const auto is_product = [reg = sum.args[0]](const Step& step) { return step.reg == reg; };
-      sum.dot = dtype == DType::f32 ? loops_.dot_f32 : loops_.dot_f64;
-      std::find_if(steps.begin(), steps.end(), is_product)->reg = -1;
-      std::copy(product.args, product.args + 2, sum.args);
-    }
-    std::erase_if(steps, [](const Step& step) { return step.reg < 0; });
-  }
-
-  void assign_point_slots(Program& program, bool chunked) const {
+  int assign_point_slots(Program& program, bool chunked) const {
+    int bytes = 0;
     std::vector<Step*> sequence;
     for (Phase& phase : program.phases) {
-      for (Step& step : phase.points) {
-        sequence.push_back(&step);
-        program.written_bytes += written_bytes(plan_, step);
-      }
+      for (Step& step : phase.points) sequence.push_back(&step);
       if (!chunked && &phase != &program.phases.back()) continue;
-      program.point_bytes = std::max(program.point_bytes, assign_slots(plan_, sequence));
+      bytes = std::max(bytes, assign_slots(plan_, sequence));
       sequence.clear();
     }
+    return bytes;
   }
 
   void fill_helpers() {

@@ -48,6 +48,12 @@ struct PlannedLink {
   CastLoop cast = nullptr;
   bool keeps = false;  // others read it, too: it is written to its slot
   int slot = -1;
+  // What only chains read that run together needs room for one block.
+  bool local = false, arg_local = false;
+  // The store's access whose memory may take the result, instead of the slot, unless it is where
+  // one of the loads is that are read later on.
+  int direct = -1;
+  std::vector<int> read_later;
 };
 
 struct Step {
@@ -69,8 +75,9 @@ struct Step {
   // A chain: args[0] passes through the links, and the last one's result is reg.
   std::vector<PlannedLink> links;
   ChainLoop chain = nullptr;
+  bool from_local = false;
+  int together = 1;  // steps that run as one, of which this is the first; 0 for the others
   bool looks_ahead = false;
-  int direct = -1;  // the store's access whose memory may take the result, instead of the slot
 };
 
 struct Register {
@@ -89,6 +96,7 @@ struct Phase {
 struct Program {
   std::vector<Phase> phases;  // the last one has only rows: what follows the last reduction
   int point_bytes = 0;        // of all slots, per point
+  int chunk_bytes = 0;        // the same where every step runs on its own
   int written_bytes = 0;      // per point, by all steps together; loads in place write nothing
 };
 

@@ -80,8 +80,12 @@ int assign_slots(const Plan& plan, std::span<Step* const> steps) {
 int written_bytes(const Plan& plan, const Step& step) {
   if (step.kind == IrKind::store || step.kind == IrKind::reduce) return 0;
   if (step.kind == IrKind::load && is_plain(plan, plan.accesses[size_t(step.access)])) return 0;
-  int bytes = step.direct < 0 ? step.size : 0;
-  for (const PlannedLink& link : step.links) bytes += link.keeps ? step.size : 0;
+  if (step.links.empty()) return step.size;
+  int bytes = 0;
+  for (const PlannedLink& link : step.links) {
+    const bool written = link.keeps || &link == &step.links.back();
+    if (written && !link.local && link.direct < 0) bytes += step.size;
+  }
   return bytes;
 }
 

@@ -5,6 +5,7 @@
 
 #include "tessera/backend/cpu/access.h"
 #include "tessera/backend/cpu/chain.h"
+#include "tessera/backend/cpu/together.h"
 
 namespace tessera::cpu {
 
@@ -102,29 +103,49 @@ void run_scalar(const Workspace& work, const Step& step, const Tile& tile) {
 }
 
 // The links of a chain with the addresses of a tile.
-struct BoundChain {
-  Chain chain;
+struct BoundLinks {
   Link links[kMostLinks];
   int64_t slow_bytes[kMostLinks];  // of the operands, from run to run
 };
 
-void bind_links(const Workspace& work, const Step& step, Arguments& arguments, BoundChain& bound) {
+// Where a link's value goes: the memory where a store would put it, or its slot.
+char* place_of(const Workspace& work, const PlannedLink& link, int slot, const Tile& tile) {
+  if (link.local) return work.blocks + slot * kMostBlock;
+  char* const in_slot = work.points + slot * work.capacity;
+  if (link.direct < 0) return in_slot;
+  const char* at = find_in_place(work, work.plan->accesses[size_t(link.direct)], tile);
+  const auto is_there = [&](int reg) { return work.registers[reg] == at; };
+  const bool taken = std::any_of(link.read_later.begin(), link.read_later.end(), is_there);
+  return at == nullptr || taken ? in_slot : const_cast<char*>(at);
+}
+
+void bind_links(const Workspace& work, const Step& step, const Tile& tile, Arguments& arguments,
+                BoundLinks& bound) {
+  for (size_t k = 0; k < step.links.size(); ++k) {
+    const PlannedLink& link = step.links[k];
+    const Argument arg = link.arg >= 0 ? arguments.bind(link.arg) : Argument{};
+    bound.slow_bytes[k] = link.arg_local ? 0 : arg.slow_bytes;
+    bound.links[k] = {link.code, arg.scalar, link.arg_local, link.local,
+                      arg.at,    nullptr,    link.loop,      link.cast};
+    if (!link.keeps) continue;
+    work.registers[link.reg] = place_of(work, link, link.slot, tile);
+    bound.links[k].keep = work.registers[link.reg];
+  }
+}
+
+void bind_chain(const Workspace& work, const Step& step, const Tile& tile, Arguments& arguments,
+                Chain& chain, BoundLinks& bound) {
   const Argument from = arguments.bind(step.args[0]);
-  Chain& chain = bound.chain;
+  bind_links(work, step, tile, arguments, bound);
+  const PlannedLink& last = step.links.back();
   chain.from = from.at;
+  chain.from_stays = step.from_local;
+  chain.to = work.registers[step.reg] = place_of(work, last, step.slot, tile);
+  chain.to_stays = last.local;
   chain.links = bound.links;
   chain.count = int(step.links.size());
   chain.streams = false;
   chain.ahead_count = 0;
-  for (int k = 0; k < chain.count; ++k) {
-    const PlannedLink& link = step.links[size_t(k)];
-    const Argument arg = link.arg >= 0 ? arguments.bind(link.arg) : Argument{};
-    bound.slow_bytes[k] = arg.slow_bytes;
-    bound.links[k] = {link.code, arg.scalar, arg.at, nullptr, link.loop, link.cast};
-    if (!link.keeps) continue;
-    work.registers[link.reg] = work.points + link.slot * work.capacity;
-    bound.links[k].keep = work.registers[link.reg];
-  }
 }
 
 // What this tile writes after this chain, and what the next one reads at its start. What the chain
@@ -136,26 +157,20 @@ void look_ahead(const Workspace& work, const Step& step, const Tile& tile, Chain
   for (const int i : work.plan->ahead) {
     const Access& access = work.plan->accesses[size_t(i)];
     const bool writes = work.plan->ir.operands[size_t(access.operand)].is_output;
-    const bool later = writes && i != step.direct;
+    const bool later = writes && i != step.links.back().direct;
     if ((last && !later) || (writes && work.streams)) continue;
     const char* at = find_in_place(work, access, later ? tile : next);
     if (at != nullptr) chain.ahead[chain.ahead_count++] = at;
   }
 }
 
-// Where a chain's result goes: its slot, or the memory where a store would put it.
-void bind_result(const Workspace& work, const Step& step, const Tile& tile, bool by_rows,
-                 Chain& chain) {
-  char* to = destination(work, step);
-  chain.to = to;
-  if (step.direct < 0) return;
-  const char* in_place = find_in_place(work, work.plan->accesses[size_t(step.direct)], tile);
-  if (in_place == nullptr) return;
-  work.registers[step.reg] = to = const_cast<char*>(in_place);
-  const bool aligned = reinterpret_cast<uintptr_t>(to) % 64 == 0;
+// Whether a chain's result goes past the caches. REQUIRES that no other chain reads it.
+bool streams(const Workspace& work, const Step& step, const Tile& tile, bool by_rows,
+             const Chain& chain) {
+  const bool in_slot = chain.to_stays || chain.to == work.points + step.slot * work.capacity;
+  const bool aligned = reinterpret_cast<uintptr_t>(chain.to) % 64 == 0;
   const bool each_row = !by_rows || tile.fast() * step.size % 64 == 0;
-  chain.streams = work.streams && aligned && each_row;
-  chain.to = to;
+  return work.streams && !in_slot && aligned && each_row;
 }
 
 void advance(const void*& at, int64_t bytes) { at = static_cast<const char*>(at) + bytes; }
@@ -164,28 +179,13 @@ void advance(void*& at, int64_t bytes) {
 }
 
 // From one run to the next.
-void advance(BoundChain& bound, int64_t bytes) {
-  Chain& chain = bound.chain;
-  advance(chain.from, bytes);
-  advance(chain.to, bytes);
+void advance(Chain& chain, BoundLinks& bound, int64_t bytes) {
+  advance(chain.from, chain.from_stays ? 0 : bytes);
+  advance(chain.to, chain.to_stays ? 0 : bytes);
   for (int k = 0; k < chain.ahead_count; ++k) chain.ahead[k] += bytes;
   for (int k = 0; k < chain.count; ++k) {
     advance(bound.links[k].operand, bound.slow_bytes[k]);
-    advance(bound.links[k].keep, bytes);
-  }
-}
-
-void run_chain(const Workspace& work, const Step& step, const Tile& tile) {
-  BoundChain bound;
-  Arguments arguments(work, Level::point, tile);
-  bind_links(work, step, arguments, bound);
-  Chain& chain = bound.chain;
-  bind_result(work, step, tile, arguments.by_rows(), chain);
-  if (step.looks_ahead) look_ahead(work, step, tile, chain);
-  if (!arguments.by_rows()) return step.chain(tile.count(), chain);
-  for (int64_t i = 0; i < tile.slow(); ++i) {
-    step.chain(tile.fast(), chain);
-    advance(bound, tile.fast() * step.size);
+    advance(bound.links[k].keep, bound.links[k].keep_stays ? 0 : bytes);
   }
 }
 
@@ -251,11 +251,30 @@ void run_step(const Workspace& work, const Step& step, const Tile& whole) {
       return index_tile(work, work.plan->accesses[size_t(step.access)], tile,
                         reinterpret_cast<int64_t*>(destination(work, step)));
     case IrKind::load: return run_load(work, step, tile);
-    case IrKind::scalar:
-      return step.links.empty() ? run_scalar(work, step, tile) : run_chain(work, step, tile);
+    case IrKind::scalar: TESSERA_ASSERT(step.links.empty()); return run_scalar(work, step, tile);
     case IrKind::cast: return run_cast(work, step, tile);
     case IrKind::store: return run_store(work, step, tile);
     case IrKind::reduce: TESSERA_ASSERT(!"a reduce is run by run_fold");
+  }
+}
+
+void run_chains(const Workspace& work, const Step* steps, const Tile& tile) {
+  if (tile.count() == 0) return;
+  Chain chains[kMostTogether];
+  BoundLinks bound[kMostTogether];
+  Arguments arguments(work, Level::point, tile);
+  const int count = steps->together;
+  for (int k = 0; k < count; ++k) {
+    bind_chain(work, steps[k], tile, arguments, chains[k], bound[k]);
+    if (steps[k].looks_ahead) look_ahead(work, steps[k], tile, chains[k]);
+  }
+  const bool by_rows = arguments.by_rows();
+  const int last = count - 1;
+  chains[last].streams = streams(work, steps[last], tile, by_rows, chains[last]);
+  if (!by_rows) return steps->chain(tile.count(), chains, count);
+  for (int64_t i = 0; i < tile.slow(); ++i) {
+    steps->chain(tile.fast(), chains, count);
+    for (int k = 0; k < count; ++k) advance(chains[k], bound[k], tile.fast() * steps->size);
   }
 }
 

@@ -26,21 +26,25 @@ struct Tile {
 };
 
 // One thread's memory for a launch. Point registers live at points + slot * capacity, row registers
-// at rows + slot * row_capacity.
+// at rows + slot * row_capacity, values of one block at blocks + slot * kMostBlock.
 struct Workspace {
   const Plan* plan;
   const Domain* domain;
   char* const* operands;  // addresses
   char** registers;       // where each register's values are now
   char* points;
+  char* blocks;
   char* rows;
   char* spare;  // 3 * 8 * max(capacity, row_capacity) bytes
   int64_t capacity, row_capacity;
   bool streams;  // results go past the caches
 };
 
-// Any step but a reduce. Throws Error for an index out of range.
+// Any step but a reduce or a chain. Throws Error for an index out of range.
 void run_step(const Workspace& work, const Step& step, const Tile& tile);
+
+// The chains that run together from the first of `steps` on.
+void run_chains(const Workspace& work, const Step* steps, const Tile& tile);
 
 // Folds the tile into the state at `rows` (a row area).
 void run_fold(const Workspace& work, const Step& step, const Tile& tile, char* rows);

@@ -36,7 +36,7 @@ int64_t tile_points(const Program& program) {
 
 // Of a tile that is a part of what is folded: sums are the more accurate the more of them are added
 // up side by side.
-int64_t chunk_points(const Program& program) { return tile_points(program.point_bytes); }
+int64_t chunk_points(const Program& program) { return tile_points(program.chunk_bytes); }
 
 void cut_map(const Plan& plan, const Domain& domain, Tiling& t) {
   const int64_t budget = tile_points(plan.chunked);

@@ -2,7 +2,8 @@
 //
 // Points are taken in blocks of a few wide values. A block passes through all links before the next
 // one starts, so it stays in machine registers, memory is walked once from front to back, and what
-// the links cost beside their arithmetic is one jump per block.
+// the links cost beside their arithmetic is one jump per block. Where several chains run together,
+// a block passes through all of them.
 
 #if defined(__AVX512F__)
 inline constexpr int kBlockWides = 8;
@@ -11,6 +12,8 @@ inline constexpr int kBlockWides = 4;
 #else
 inline constexpr int kBlockWides = 2;
 #endif
+
+static_assert(kBlockWides * Wide<float>::kLanes <= kMostBlock);
 
 // Past the caches. REQUIRES p aligned to 64.
 template <class T>
@@ -54,6 +57,23 @@ struct PartBlock {
   }
 };
 
+// Correctly rounded, as the scalar function is. (gcc warns of the form without a mask.)
+template <class T>
+TESSERA_INLINE V<T> sqrt_wide(V<T> v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    return V<T>(_mm512_maskz_sqrt_ps(0xffff, __m512(v)));
+  } else {
+    return V<T>(_mm512_maskz_sqrt_pd(0xff, __m512d(v)));
+  }
+#else
+  T lanes[Wide<T>::kLanes];
+  store_wide(lanes, v);
+  for (T& lane : lanes) lane = sqrt(lane);
+  return load_wide(lanes);
+#endif
+}
+
 template <class Op, bool kFlipped, class T, int kWides, class Access>
 TESSERA_INLINE void apply_link(V<T> (&v)[kWides], const Link& link, int64_t at, Access access) {
   const T* operand = static_cast<const T*>(link.operand);
@@ -62,8 +82,9 @@ TESSERA_INLINE void apply_link(V<T> (&v)[kWides], const Link& link, int64_t at, 
     for (V<T>& a : v) a = kFlipped ? Op::apply(b, a) : Op::apply(a, b);
     return;
   }
+  if (!link.operand_stays) operand += at;
   for (int k = 0; k < kWides; ++k) {
-    const V<T> b = access.load(operand + at + k * Wide<T>::kLanes);
+    const V<T> b = access.load(operand + k * Wide<T>::kLanes);
     v[k] = kFlipped ? Op::apply(b, v[k]) : Op::apply(v[k], b);
   }
 }
@@ -75,7 +96,7 @@ TESSERA_INLINE void call_link(V<T> (&v)[kWides], const Link& link, int64_t at, i
   const T* operand = static_cast<const T*>(link.operand);
   if (link.code == LinkCode::with_itself) {
     operand = room;
-  } else if (!link.scalar && operand != nullptr) {
+  } else if (!link.scalar && !link.operand_stays && operand != nullptr) {
     operand += at;
   }
   if (link.code == LinkCode::round) {
@@ -97,7 +118,7 @@ TESSERA_INLINE void run_block(const Chain& chain, int64_t at, int64_t n, Access 
     const char* ahead = chain.ahead[a] + at * int64_t(sizeof(T));
     for (int k = 0; k < kWides; ++k) __builtin_prefetch(ahead + k * 64, 0, 2);
   }
-  const T* from = static_cast<const T*>(chain.from) + at;
+  const T* from = static_cast<const T*>(chain.from) + (chain.from_stays ? 0 : at);
   for (int k = 0; k < kWides; ++k) v[k] = access.load(from + k * kLanes);
   for (const Link *link = chain.links, *end = link + chain.count; link != end; ++link) {
     switch (link->code) {
@@ -117,33 +138,43 @@ TESSERA_INLINE void run_block(const Chain& chain, int64_t at, int64_t n, Access 
       case LinkCode::square:
         for (V<T>& a : v) a = a * a;
         break;
+      case LinkCode::sqrt:
+        for (V<T>& a : v) a = sqrt_wide<T>(a);
+        break;
       case LinkCode::call:
       case LinkCode::call_flipped:
       case LinkCode::with_itself:
       case LinkCode::round: call_link<T>(v, *link, at, n); break;
     }
     if (link->keep != nullptr) {
-      T* keep = static_cast<T*>(link->keep) + at;
+      T* keep = static_cast<T*>(link->keep) + (link->keep_stays ? 0 : at);
       for (int k = 0; k < kWides; ++k) access.store(keep + k * kLanes, v[k]);
     }
   }
-  T* to = static_cast<T*>(chain.to) + at;
-  if (chain.streams) {
+  T* to = static_cast<T*>(chain.to) + (chain.to_stays ? 0 : at);
+  if (kWides > 1 && chain.streams) {
     for (int k = 0; k < kWides; ++k) stream_wide(to + k * kLanes, v[k]);
   } else {
     for (int k = 0; k < kWides; ++k) access.store(to + k * kLanes, v[k]);
   }
 }
 
+template <class T, int kWides, class Access>
+TESSERA_INLINE void run_blocks(const Chain* chains, int count, int64_t at, int64_t n,
+                               Access access) {
+  for (const Chain* chain = chains; chain != chains + count; ++chain) {
+    run_block<T, kWides>(*chain, at, n, access);
+  }
+}
+
 template <class T>
-void chain_loop(int64_t n, const Chain& given) {
+void chain_loop(int64_t n, const Chain* chains, int count) {
   constexpr int64_t kLanes = Wide<T>::kLanes, kBlock = kBlockWides * kLanes;
-  Chain chain = given;
+  const WholeBlock<T> whole;
   int64_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) run_block<T, kBlockWides>(chain, i, kBlock, WholeBlock<T>{});
-  chain.streams = false;
-  for (; i + kLanes <= n; i += kLanes) run_block<T, 1>(chain, i, kLanes, WholeBlock<T>{});
-  if (i < n) run_block<T, 1>(chain, i, n - i, PartBlock<T>{n - i});
+  for (; i + kBlock <= n; i += kBlock) run_blocks<T, kBlockWides>(chains, count, i, kBlock, whole);
+  for (; i + kLanes <= n; i += kLanes) run_blocks<T, 1>(chains, count, i, kLanes, whole);
+  if (i < n) run_blocks<T, 1>(chains, count, i, n - i, PartBlock<T>{n - i});
 }
 
 constexpr void fill_chains(LoopTable& table) {
