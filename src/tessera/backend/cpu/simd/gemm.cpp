@@ -151,6 +151,9 @@ void gemm_kernel(const GemmTile<T>& t) {
   const int64_t spread = t.k / (R + 1);
   for (int i = 0; i < R; ++i) {
     for (int w = 0; w < W; ++w) __builtin_prefetch(t.c + i * t.c_step + w * kLanes<T>, 1);
+    if (t.later != nullptr) {
+      for (int w = 0; w < 2; ++w) __builtin_prefetch(t.later + i * t.later_step + w * 64, 0, 2);
+    }
     for (const int64_t end = p + spread; p < end; ++p) step();
   }
   for (; p < t.k; ++p) step();
