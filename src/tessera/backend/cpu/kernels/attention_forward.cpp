@@ -72,7 +72,9 @@ class Forward {
     draws_at_ = room_.add(w * block_ * size + 12 * block_);
     rows_at_ = room_.add(w * std::max(c_.depth, c_.values) * size);
     const int64_t read = c_.queries * c_.depth + c_.keys * (c_.depth + c_.values);
-    fetches_ = c_.heads == c_.groups && read * tools.size() <= kMostAhead;
+    // Where a task is a group, and a group one head.
+    fetches_ = c_.batch * c_.groups >= kTasks && c_.heads == c_.groups &&
+               read * tools.size() <= kMostAhead;
   }
 
   void run() {
