@@ -19,13 +19,15 @@ struct Row {
   int64_t b, h, g, t, d;
   bool causal;
   DType dtype;
+  bool split = false;  // q, k and v side by side in one tensor, as a GPT's product leaves them
 };
 
 constexpr Row kRows[] = {
-    {8, 6, 6, 256, 64, true, DType::f32},  {8, 6, 6, 256, 64, false, DType::f32},
-    {1, 8, 8, 1024, 64, true, DType::f32}, {1, 8, 2, 1024, 128, true, DType::f32},
-    {1, 1, 1, 4096, 64, true, DType::f32}, {64, 6, 6, 64, 64, true, DType::f32},
-    {8, 6, 6, 256, 64, true, DType::bf16}, {8, 6, 6, 256, 64, true, DType::f64},
+    {8, 6, 6, 256, 64, true, DType::f32},   {8, 6, 6, 256, 64, true, DType::f32, true},
+    {8, 6, 6, 256, 64, false, DType::f32},  {1, 8, 8, 1024, 64, true, DType::f32},
+    {1, 8, 2, 1024, 128, true, DType::f32}, {1, 1, 1, 4096, 64, true, DType::f32},
+    {64, 6, 6, 64, 64, true, DType::f32},   {8, 6, 6, 256, 64, true, DType::bf16},
+    {8, 6, 6, 256, 64, true, DType::f64},
 };
 
 double fastest(int runs, const std::function<void()>& work) {
@@ -50,10 +52,19 @@ Times measure(const Row& row, int runs, bool kernel_ops) {
   options.kernel_ops = kernel_ops;
   const CompileOptions previous = set_compile_options(options);
   const Random random(1);
-  const auto draw = [&](int64_t heads) {
-    return cast(random.uniform({row.b, heads, row.t, row.d}, -1, 1), row.dtype).eval().detach();
+  const auto draw = [&](const Shape& shape) {
+    return cast(random.uniform(shape, -1, 1), row.dtype).eval().detach();
   };
-  const Tensor q = draw(row.h), k = draw(row.g), v = draw(row.g), g = draw(row.h);
+  const auto heads = [&](int64_t count) { return draw({row.b, count, row.t, row.d}); };
+  Tensor q = heads(row.h), k = heads(row.g), v = heads(row.g), g = heads(row.h);
+  if (row.split) {
+    const Tensor all = draw({row.b, row.t, row.h + 2 * row.g, row.d});
+    const auto part = [&](int64_t first, int64_t count) {
+      return permute(slice(all, 2, first, first + count), {0, 2, 1, 3});
+    };
+    q = part(0, row.h), k = part(row.h, row.g), v = part(row.h + row.g, row.g);
+    g = permute(draw({row.b, row.t, row.h, row.d}), {0, 2, 1, 3});
+  }
   // Read where they are: what is passed to a compiled step is copied.
   AttentionInputs in;
   in.q = q.value();
@@ -81,8 +92,8 @@ void print(const Row& row, int runs) {
   const double scores = double(row.b * row.h * row.t) * double(row.t) / (row.causal ? 2 : 1);
   const double unit = scores * double(row.d) * 1e-9;
   const std::string name = cat("B", row.b, " H", row.h, " G", row.g, " T", row.t, " D", row.d, " ",
-                               row.dtype, row.causal ? " causal" : "");
-  std::printf("%-32s %9.3f %7.1f %9.3f %9.3f %7.1f %9.3f %8.1f\n", name.c_str(),
+                               row.dtype, row.causal ? " causal" : "", row.split ? " split" : "");
+  std::printf("%-38s %9.3f %7.1f %9.3f %9.3f %7.1f %9.3f %8.1f\n", name.c_str(),
               1e3 * kernel.forward, 4 * unit / kernel.forward, 1e3 * plain.forward,
               1e3 * kernel.backward, 10 * unit / kernel.backward, 1e3 * plain.backward,
               14 * unit / (kernel.forward + kernel.backward));
@@ -97,7 +108,7 @@ int main(int argc, char** argv) {
   const Tensor a = ones({1024, 1024}).eval();
   const double time = fastest(runs, [&] { product(a, a); });
   std::printf("matmul 1024 f32: %.1f GFLOP/s\n", 2 * 1.073741824 / time);
-  std::printf("%-32s %9s %7s %9s %9s %7s %9s %8s\n", "", "forward", "GFLOP/s", "plain", "backward",
+  std::printf("%-38s %9s %7s %9s %9s %7s %9s %8s\n", "", "forward", "GFLOP/s", "plain", "backward",
               "GFLOP/s", "plain", "both");
   for (const Row& row : kRows) print(row, runs);
   return 0;

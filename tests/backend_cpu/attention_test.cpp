@@ -107,7 +107,10 @@ TEST(AttentionKernel, EveryInstructionSetAgreesWithPlainLoops) {
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
       for (const Sizes& z :
            {Sizes{1, 1, 1, 1, 1, 1, 1}, Sizes{3, 2, 2, 3, 70, 5, 16}, Sizes{1, 4, 2, 19, 70, 5, 13},
-            Sizes{2, 2, 2, 101, 99, 64, 31}, Sizes{1, 2, 1, 7, 230, 33, 3}}) {
+            Sizes{2, 2, 2, 101, 99, 64, 31}, Sizes{1, 2, 1, 7, 230, 33, 3},
+            // The edge of what is seen crosses panels at every vector, and blocks of either kind.
+            Sizes{1, 1, 1, 205, 205, 8, 17}, Sizes{1, 3, 1, 109, 300, 16, 8},
+            Sizes{1, 2, 2, 230, 150, 7, 16}}) {
         SCOPED_TRACE(cat(name(isa), " ", dtype, " T ", z.t, " S ", z.s));
         std::vector<Operand> o = forward_operands(z, dtype);
         call("attention", o, 2, kCausal);

@@ -17,10 +17,11 @@ struct AttentionLoops {
   void (*dots)(int64_t n, int64_t m, T* d, const T* a, int64_t a_stride, const T* b,
                int64_t b_stride);
 
-  // Forward, a column per query: s (keys, width) becomes exp(s - top), where top and sum (width)
-  // become those of the keys so far with these; y (width, columns) is scaled from the old top to
-  // the new one. A column whose top is -inf has seen nothing.
-  void (*fold_keys)(int64_t keys, int64_t width, T* s, T* top, T* sum, int64_t columns, T* y);
+  // Forward, a column per query: s (keys, width), rows `stride` apart, becomes exp(s - top), where
+  // top and sum (width) become those of the keys so far with these; y (width, columns) is scaled
+  // from the old top to the new one. A column whose top is -inf has seen nothing.
+  void (*fold_keys)(int64_t keys, int64_t width, int64_t stride, T* s, T* top, T* sum,
+                    int64_t columns, T* y);
 
   // Rows `stride` apart: s becomes its softmax, lse the logarithm of its sum of exponentials. A row
   // of -inf alone becomes 0, and lse 0.

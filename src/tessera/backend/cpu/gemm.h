@@ -26,6 +26,10 @@ struct GemmTile {
   int64_t ahead_step;
   int64_t ahead_vectors;
   int64_t ahead_run;  // between what one tile and the next fetch; 0: a vector
+  // Fetched into the second-level cache, little by little, for a later use: two lines of each of as
+  // many rows as the tile has, `later_step` bytes apart. Null: nothing.
+  const char* later;
+  int64_t later_step;
 };
 
 // A block of `count` lines, each of `length` elements, from_step apart.

@@ -150,6 +150,15 @@ Rows<T> AttentionTools<T>::rows_of(const AttentionRun& run, int operand, const c
 }
 
 template <class T>
+void AttentionTools<T>::add_rows(Ahead& ahead, const AttentionRun& run, int operand, int64_t i,
+                                 int64_t j) const {
+  const View& view = run.call.call.operands[size_t(operand)].view;
+  const char* matrix = run.matrix(operand, i, j);
+  if (matrix == nullptr || view.strides[3] != 1) return;
+  ahead.add(matrix, view.shape[2], view.strides[2] * size(), view.shape[3] * size());
+}
+
+template <class T>
 void AttentionTools<T>::pack_panel(T* to, const Rows<T>& from, int64_t n, int64_t columns) const {
   if (n < width()) std::fill_n(to, columns * width(), T(0));
   loops.transpose(n, columns, to, width(), from.at, from.stride);
@@ -173,6 +182,7 @@ void AttentionTools<T>::multiply(const Product& p, const Kernels& kernels, int64
       const int64_t row = p.m * i / tiles, count = p.m * (i + 1) / tiles - row;
       tile.a = p.a + row * a_row;
       tile.c = p.c + row * p.c_step + j;
+      if (p.ahead != nullptr) p.ahead->give(tile, count);
       kernels[count - 1][vectors - 1](tile);
     }
   }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tessera/backend/cpu/isa.h"
+#include "tessera/backend/cpu/kernels/ahead.h"
 #include "tessera/backend/cpu/kernels/named_kernel.h"
 
 namespace tessera::cpu {
@@ -49,6 +50,10 @@ struct AttentionRun {
   int64_t key_count(int64_t batch) const;
 };
 
+// Fetched ahead is what a task of at most so many bytes reads: more would not stay in the
+// second-level cache.
+inline constexpr int64_t kMostAhead = int64_t(512) << 10;
+
 // Rows of T: where an operand's lie, or copies.
 template <class T>
 struct Rows {
@@ -87,6 +92,9 @@ struct AttentionTools {
   Rows<T> rows_of(const AttentionRun& run, int operand, const char* matrix, int64_t first,
                   int64_t n, T* room) const;
 
+  // The rows of a matrix are added, where they are whole.
+  void add_rows(Ahead& ahead, const AttentionRun& run, int operand, int64_t i, int64_t j) const;
+
   // Rows as one panel: [columns][width()], zero beyond n.
   void pack_panel(T* to, const Rows<T>& from, int64_t n, int64_t columns) const;
 
@@ -100,6 +108,7 @@ struct AttentionTools {
     T* c;
     int64_t c_step;
     bool add;
+    Ahead* ahead = nullptr;  // fetched from meanwhile
   };
   void multiply(const Product& p) const { multiply(p, gemm.by_rows, p.a_step); }
   void multiply_transposed(const Product& p) const { multiply(p, gemm.by_columns, 1); }

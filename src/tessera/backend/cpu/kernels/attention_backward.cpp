@@ -43,6 +43,8 @@ class Backward {
       wanted_[i] = run_.at[size_t(c_.outputs + i)] != nullptr;
       packed_[i] = tools.packed(call, c_.outputs + i);
     }
+    const int64_t read = c_.queries * (c_.depth + 2 * c_.values) + c_.keys * (c_.depth + c_.values);
+    fetches_ = chunks_ == 1 && read * tools.size() <= kMostAhead;
     plan_room();
   }
 
@@ -74,12 +76,19 @@ class Backward {
   struct Work {
     char* room;
     int64_t b, head, chunk;
-    int64_t keys;            // that can be seen
+    Ahead* ahead;
+    int64_t keys = 0;        // that can be seen
     Rows<T> g = {}, k = {};  // k: of the present block
     T* dq = nullptr;
     T *dk = nullptr, *dv = nullptr;  // of the present block's keys
 
     T* at(int64_t offset) const { return reinterpret_cast<T*>(room + offset); }
+  };
+
+  // A panel of n keys, `offset` keys into their block, and a block's rows, which are queries.
+  struct Panel {
+    int64_t row, rows;
+    int64_t key, offset, n;
   };
 
   bool has_parts() const { return c_.heads_per_group() > 1; }
@@ -122,9 +131,12 @@ class Backward {
   }
 
   void run_task(int64_t index, int64_t chunk) const {
-    Work work{scratch(Scratch::tile, room_.bytes()), index / c_.heads, index % c_.heads, chunk, 0};
+    Ahead ahead;
+    Work work{scratch(Scratch::tile, room_.bytes()), index / c_.heads, index % c_.heads, chunk,
+              &ahead};
     work.keys = run_.key_count(work.b);
     load_queries(work);
+    if (fetches_) add_ahead(ahead, index);
     for (int64_t key = chunk * keys_; key < c_.keys; key += chunks_ * keys_) {
       const int64_t n = std::clamp<int64_t>(work.keys - key, 0, keys_);
       const int64_t all = std::min(keys_, c_.keys - key);
@@ -137,20 +149,31 @@ class Backward {
     store_queries(work);
   }
 
+  // What this task writes at its end, and what the next one of this thread reads, presumably.
+  void add_ahead(Ahead& ahead, int64_t index) const {
+    const int64_t next = index + thread_pool().workers() + 1;
+    const auto add = [&](int operand, int64_t pair, int64_t sharing) {
+      tools_.add_rows(ahead, run_, operand, pair / c_.heads, pair % c_.heads / sharing);
+    };
+    for (const int output : {1, 2, 0}) {
+      if (!has_parts() || output == 0) add(c_.outputs + output, index, 1);
+    }
+    if (next >= c_.batch * c_.heads) return;
+    for (const int operand : {c_.q, kG, kY}) add(operand, next, 1);
+    for (const int operand : {c_.k, c_.v}) add(operand, next, c_.heads_per_group());
+  }
+
   void load_queries(Work& work) const {
     const int64_t t = c_.queries;
-    tools_.copy_rows(run_, c_.q, run_.matrix(c_.q, work.b, work.head), 0, t, work.at(queries_at_));
-    tools_.loops.scale(t * c_.depth, work.at(queries_at_), T(c_.call.attrs.scalar));
-    const char* g = run_.matrix(kG, work.b, work.head);
-    if (reads_g_) {
-      work.g = tools_.rows_of(run_, kG, g, 0, t, nullptr);
-    } else {
-      tools_.copy_rows(run_, kG, g, 0, t, work.at(g_at_));
-      work.g = {work.at(g_at_), c_.values};
-    }
-    const char* y = run_.matrix(kY, work.b, work.head);
+    const char *g = run_.matrix(kG, work.b, work.head), *y = run_.matrix(kY, work.b, work.head);
+    work.g = {work.at(g_at_), c_.values};
+    if (reads_g_) work.g = tools_.rows_of(run_, kG, g, 0, t, nullptr);
     for (int64_t row = 0; row < t; row += rows_) {
       const int64_t n = std::min(rows_, t - row);
+      T* q = work.at(queries_at_) + row * c_.depth;
+      tools_.copy_rows(run_, c_.q, run_.matrix(c_.q, work.b, work.head), row, n, q);
+      tools_.loops.scale(n * c_.depth, q, T(c_.call.attrs.scalar));
+      if (!reads_g_) tools_.copy_rows(run_, kG, g, row, n, work.at(g_at_) + row * c_.values);
       const Rows<T> part = tools_.rows_of(run_, kY, y, row, n, work.at(copy_at_));
       tools_.loops.dots(n, c_.values, work.at(along_at_) + row, work.g.at + row * work.g.stride,
                         work.g.stride, part.at, part.stride);
@@ -202,70 +225,100 @@ class Backward {
   void run_block(const Work& work, int64_t row, int64_t rows, int64_t key, int64_t n) const {
     const int64_t w = tools_.width();
     for (int64_t i = 0; i < n; i += w) {
-      // Tiles that see nothing of this panel are left out.
-      const int64_t blind = c_.causal ? std::max<int64_t>(0, key + i - c_.shift() - row) : 0;
-      const int64_t skip = blind / tools_.rows() * tools_.rows();
-      if (skip >= rows) break;
-      run_panel(work, row, rows, skip, key, i, std::min(w, n - i));
+      const Panel panel = {row, rows, key + i, i, std::min(w, n - i)};
+      if (first_row(panel, 0) < rows) run_panel(work, panel);
     }
     if (!wanted_[0]) return;
-    // By the same tiles, each over the keys that it sees: of others it has no ds.
+    // By tiles, each over the keys that it sees: of others it has no ds.
     for (int64_t i = 0; i < rows; i += tools_.rows()) {
       const int64_t tile = std::min(tools_.rows(), rows - i);
       const int64_t last = c_.causal ? row + i + tile - 1 + c_.shift() : c_.keys;
       const int64_t depth = std::min(n, last - key + 1);
       if (depth <= 0) continue;
       tools_.multiply({tile, depth, c_.depth, work.at(ds_at_) + i * stride_, stride_, work.k.at,
-                       work.k.stride, work.dq + (row + i) * c_.depth, c_.depth, true});
+                       work.k.stride, work.dq + (row + i) * c_.depth, c_.depth, true, work.ahead});
     }
   }
 
-  // The panel of n keys that starts `panel` keys into the block; queries from row + skip on.
-  void run_panel(const Work& work, int64_t row, int64_t rows, int64_t skip, int64_t key,
-                 int64_t panel, int64_t n) const {
-    const int64_t w = tools_.width(), first = row + skip, count = rows - skip;
-    T *p = work.at(p_at_), *ds = work.at(ds_at_) + skip * stride_ + panel;
-    const T* q = work.at(queries_at_) + first * c_.depth;
-    const T* g = work.g.at + first * work.g.stride;
-    tools_.multiply({count, c_.depth, w, q, c_.depth, work.at(k_panels_at_) + panel * c_.depth, w,
-                     p, stride_, false});
-    tools_.multiply({count, c_.values, w, g, work.g.stride,
-                     work.at(v_panels_at_) + panel * c_.values, w, ds, stride_, false});
-    restrict_scores(work, first, count, key + panel, n);
-    const T* kept = mask_.drops() ? draw(work, first, count, key + panel, n) : nullptr;
-    tools_.loops.weigh_rows(count, w, stride_, p, ds, work.at(lse_at_) + first,
-                            work.at(along_at_) + first, kept);
+  // The first row of the block that sees keys of vector v of the panel: rows before are left out.
+  int64_t first_row(const Panel& panel, int64_t v) const {
+    if (!c_.causal) return 0;
+    const int64_t key = panel.key + v * tools_.gemm.lanes;
+    return std::clamp<int64_t>(key - c_.shift() - panel.row, 0, panel.rows);
+  }
+
+  void run_panel(const Work& work, const Panel& panel) const {
+    const int64_t lanes = tools_.gemm.lanes, last = (panel.n - 1) / lanes;
+    for (int64_t v = 0; v <= last; ++v) {
+      const int64_t first = first_row(panel, v), whole = first / tools_.rows() * tools_.rows();
+      const int64_t end = v < last ? first_row(panel, v + 1) : panel.rows;
+      if (first < end) weigh(work, panel, first, end - first, (v + 1) * lanes);
+      // The tile of dq that the first row is in reads these, too.
+      T* ds = work.at(ds_at_) + panel.offset + v * lanes;
+      for (int64_t i = whole; i < first; ++i) std::fill_n(ds + i * stride_, lanes, T(0));
+    }
+    if (first_row(panel, last) == first_row(panel, 0)) return add_keys(work, panel, 0, panel.n);
+    for (int64_t i = 0; i < panel.n; i += lanes) {
+      add_keys(work, panel, i, std::min(lanes, panel.n - i));
+    }
+  }
+
+  // p and ds of `count` rows of the block from `first` on, and the first `width` keys of the panel.
+  void weigh(const Work& work, const Panel& panel, int64_t first, int64_t count,
+             int64_t width) const {
+    const int64_t w = tools_.width(), query = panel.row + first, n = std::min(panel.n, width);
+    T* p = work.at(p_at_) + first * stride_;
+    T* ds = work.at(ds_at_) + first * stride_ + panel.offset;
+    tools_.multiply({count, c_.depth, width, work.at(queries_at_) + query * c_.depth, c_.depth,
+                     work.at(k_panels_at_) + panel.offset * c_.depth, w, p, stride_, false,
+                     work.ahead});
+    tools_.multiply({count, c_.values, width, work.g.at + query * work.g.stride, work.g.stride,
+                     work.at(v_panels_at_) + panel.offset * c_.values, w, ds, stride_, false,
+                     work.ahead});
+    restrict_scores(work, p, query, count, panel.key, n, width);
+    const T* kept = mask_.drops() ? draw(work, query, count, panel.key, n, width) : nullptr;
+    tools_.loops.weigh_rows(count, width, stride_, p, ds, work.at(lse_at_) + query,
+                            work.at(along_at_) + query, kept);
+  }
+
+  // The gradients of n keys from the panel's key i on.
+  void add_keys(const Work& work, const Panel& panel, int64_t i, int64_t n) const {
+    const int64_t first = first_row(panel, i / tools_.gemm.lanes), count = panel.rows - first;
+    const int64_t query = panel.row + first, key = panel.offset + i;
+    if (count == 0) return;
     if (wanted_[2]) {
-      tools_.multiply_transposed({n, count, c_.values, p, stride_, g, work.g.stride,
-                                  work.dv + panel * c_.values, c_.values, true});
+      tools_.multiply_transposed({n, count, c_.values, work.at(p_at_) + first * stride_ + i,
+                                  stride_, work.g.at + query * work.g.stride, work.g.stride,
+                                  work.dv + key * c_.values, c_.values, true, work.ahead});
     }
     if (wanted_[1]) {
-      tools_.multiply_transposed({n, count, c_.depth, ds, stride_, q, c_.depth,
-                                  work.dk + panel * c_.depth, c_.depth, true});
+      tools_.multiply_transposed({n, count, c_.depth, work.at(ds_at_) + first * stride_ + key,
+                                  stride_, work.at(queries_at_) + query * c_.depth, c_.depth,
+                                  work.dk + key * c_.depth, c_.depth, true, work.ahead});
     }
   }
 
-  // The scores of `count` queries from `first` on and n keys from `key` on.
-  void restrict_scores(const Work& work, int64_t first, int64_t count, int64_t key,
-                       int64_t n) const {
-    const int64_t w = tools_.width();
-    T *s = work.at(p_at_), *extra = work.at(extra_at_);
+  // The scores s of `count` queries from `first` on and n keys from `key` on, in rows of `width`.
+  void restrict_scores(const Work& work, T* s, int64_t first, int64_t count, int64_t key, int64_t n,
+                       int64_t width) const {
+    T* extra = work.at(extra_at_);
     if (mask_.masks()) {
       mask_.load({work.b, work.head, first, key, count, n, 0, stride_, 1}, extra);
       for (int64_t i = 0; i < count; ++i) mask_.apply(i * stride_, n, s, extra);
     }
     for (int64_t i = 0; c_.causal && i < count; ++i) {
       const int64_t seen = first + i + c_.shift() - key + 1;
-      if (seen >= w) break;
-      std::fill(s + i * stride_ + std::max<int64_t>(0, seen), s + i * stride_ + w, kUnseen<T>);
+      if (seen >= width) break;
+      std::fill(s + i * stride_ + std::max<int64_t>(0, seen), s + i * stride_ + width, kUnseen<T>);
     }
   }
 
-  const T* draw(const Work& work, int64_t first, int64_t count, int64_t key, int64_t n) const {
+  const T* draw(const Work& work, int64_t first, int64_t count, int64_t key, int64_t n,
+                int64_t width) const {
     T* extra = work.at(extra_at_);
     for (int64_t i = 0; i < count; ++i) {
       T* factors = extra + i * stride_;
-      std::fill(factors + n, factors + tools_.width(), T(0));
+      std::fill(factors + n, factors + width, T(0));
       mask_.draw(work.b, work.head, first + i, key, n, factors, work.room + draws_at_);
     }
     return extra;
@@ -299,10 +352,14 @@ class Backward {
 
   void store_queries(const Work& work) const {
     if (!wanted_[0]) return;
-    tools_.loops.scale(c_.queries * c_.depth, work.dq, T(c_.call.attrs.scalar));
-    if (packed_[0] || chunks_ > 1) return;
-    tools_.store_rows(run_, c_.outputs, run_.matrix(c_.outputs, work.b, work.head), 0, c_.queries,
-                      work.dq);
+    char* matrix = run_.matrix(c_.outputs, work.b, work.head);
+    for (int64_t row = 0; row < c_.queries; row += rows_) {
+      const int64_t n = std::min(rows_, c_.queries - row);
+      T* dq = work.dq + row * c_.depth;
+      tools_.loops.scale(n * c_.depth, dq, T(c_.call.attrs.scalar));
+      if (packed_[0] || chunks_ > 1) continue;
+      tools_.store_rows(run_, c_.outputs, matrix, row, n, dq);
+    }
   }
 
   const AttentionCall& c_;
@@ -310,7 +367,7 @@ class Backward {
   AttentionRun run_;
   AttentionMask<T> mask_;
   int64_t rows_, keys_, stride_, chunks_, padded_depth_;
-  bool reads_keys_, reads_g_;
+  bool reads_keys_, reads_g_, fetches_;
   bool wanted_[3];
   bool packed_[3];  // outputs whose rows sums can be made in
   T *dq_parts_ = nullptr, *dk_parts_ = nullptr, *dv_parts_ = nullptr;

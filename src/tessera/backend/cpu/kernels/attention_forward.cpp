@@ -2,8 +2,8 @@
 //
 // Scores are kept transposed, a column per query, a block of keys at a time: s = k qᵀ, whose
 // softmax over the keys so far is vertical, and of whose transpose y += sᵀ v reads rows. A panel of
-// queries goes over all keys that its last one sees. Queries of heads that share keys are columns
-// of the same panels.
+// queries goes over all keys that its last one sees, each vector of them over those that its own
+// last one sees. Queries of heads that share keys are columns of the same panels.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -21,6 +21,35 @@ constexpr int64_t kTasks = 32;  // enough for as many threads
 
 template <class T>
 constexpr T kUnseen = -std::numeric_limits<T>::infinity();
+
+// How many keys are seen by each vector of a panel's queries: those before may see fewer.
+struct Limits {
+  int64_t vectors, lanes;
+  int64_t keys[kMaxGemmVectors] = {};
+  int64_t most = 0;
+
+  int64_t least() const { return *std::min_element(keys, keys + vectors); }
+
+  void raise(int64_t v, int64_t limit) {
+    keys[v] = std::max(keys[v], limit);
+    most = std::max(most, limit);
+  }
+
+  // The same of the keys of a block that begins at `key`.
+  Limits of_block(int64_t key, int64_t block) const {
+    Limits part = {vectors, lanes};
+    for (int64_t v = 0; v < vectors; ++v)
+      part.raise(v, std::clamp<int64_t>(keys[v] - key, 0, block));
+    return part;
+  }
+
+  // f(column, width, keys): the whole panel, or vectors where these differ.
+  template <class F>
+  void for_each_part(const F& f) const {
+    if (least() == most) return f(0, vectors * lanes, most);
+    for (int64_t v = 0; v < vectors; ++v) f(v * lanes, lanes, keys[v]);
+  }
+};
 
 template <class T>
 class Forward {
@@ -42,6 +71,10 @@ class Forward {
     extra_at_ = room_.add(block_ * w * size);
     draws_at_ = room_.add(w * block_ * size + 12 * block_);
     rows_at_ = room_.add(w * std::max(c_.depth, c_.values) * size);
+    const int64_t read = c_.queries * c_.depth + c_.keys * (c_.depth + c_.values);
+    // Where a task is a group, and a group one head.
+    fetches_ = c_.batch * c_.groups >= kTasks && c_.heads == c_.groups &&
+               read * tools.size() <= kMostAhead;
   }
 
   void run() {
@@ -63,6 +96,7 @@ class Forward {
   // One thread's place: a group and its keys.
   struct Work {
     char* room;
+    Ahead* ahead;
     int64_t b = -1, group = -1;
     int64_t keys = 0;  // that can be seen
     Rows<T> k = {}, v = {};
@@ -72,7 +106,8 @@ class Forward {
   };
 
   void run_panels(int64_t begin, int64_t end) const {
-    Work work{scratch(Scratch::tile, room_.bytes())};
+    Ahead ahead;
+    Work work{scratch(Scratch::tile, room_.bytes()), &ahead};
     for (int64_t i = begin; i < end; ++i) {
       const int64_t pair = i / panels_, b = pair / c_.groups, group = pair % c_.groups;
       if (b != work.b || group != work.group) enter(work, b, group);
@@ -81,11 +116,23 @@ class Forward {
   }
 
   void enter(Work& work, int64_t b, int64_t group) const {
-    work = {work.room, b, group, run_.key_count(b)};
+    work = {work.room, work.ahead, b, group, run_.key_count(b)};
+    *work.ahead = {};
+    if (fetches_) add_ahead(*work.ahead, b * c_.groups + group);
     work.k = tools_.rows_of(run_, c_.k, run_.matrix(c_.k, b, group), 0, 0, work.at(keys_at_));
     work.v = {work.at(values_at_), c_.values};
     if (reads_values_)
       work.v = tools_.rows_of(run_, c_.v, run_.matrix(c_.v, b, group), 0, 0, nullptr);
+  }
+
+  // What this group's panels write, and what the next group of this thread reads, presumably.
+  void add_ahead(Ahead& ahead, int64_t pair) const {
+    const int64_t next = pair + thread_pool().workers() + 1;
+    tools_.add_rows(ahead, run_, c_.outputs, pair / c_.groups, pair % c_.groups);
+    if (next >= c_.batch * c_.groups) return;
+    for (const int operand : {c_.k, c_.v, c_.q}) {
+      tools_.add_rows(ahead, run_, operand, next / c_.groups, next % c_.groups);
+    }
   }
 
   template <class F>
@@ -109,20 +156,29 @@ class Forward {
     T *top = work.at(columns_at_), *sum = top + w;
     std::fill_n(top, w, kUnseen<T>);
     std::fill_n(sum, w, T(0));
-    int64_t limit = 0;  // keys that some query of the panel sees
-    std::fill_n(work.at(queries_at_), c_.depth * w, T(0));
-    for_each_run(work.group, row, [&](const Run& r) {
-      load_queries(work, r);
-      const int64_t last = c_.causal ? r.query + r.count - 1 + c_.shift() : c_.keys;
-      limit = std::max(limit, std::min(work.keys, last + 1));
-    });
+    if (rows_in(row) < w) std::fill_n(work.at(queries_at_), c_.depth * w, T(0));
+    for_each_run(work.group, row, [&](const Run& r) { load_queries(work, r); });
     tools_.loops.scale(c_.depth * w, work.at(queries_at_), T(c_.call.attrs.scalar));
-    copy_keys(work, limit);
-    if (limit == 0) std::fill_n(work.at(result_at_), c_.values * w, T(0));
-    for (int64_t key = 0; key < limit; key += block_) {
-      run_block(work, row, key, std::min(block_, limit - key));
+    const Limits limits = limits_of(work, row);
+    copy_keys(work, limits.most);
+    if (limits.most == 0) std::fill_n(work.at(result_at_), c_.values * w, T(0));
+    for (int64_t key = 0; key < limits.most; key += block_) {
+      run_block(work, row, key, limits.of_block(key, block_));
     }
     finish(work, row);
+  }
+
+  // How many keys each vector of the panel's queries sees.
+  Limits limits_of(const Work& work, int64_t row) const {
+    Limits limits = {width_ / tools_.gemm.lanes, tools_.gemm.lanes};
+    for_each_run(work.group, row, [&](const Run& r) {
+      for (int64_t v = r.column / limits.lanes; v < limits.vectors; ++v) {
+        const int64_t end = std::min(r.count, (v + 1) * limits.lanes - r.column);
+        limits.raise(v, c_.causal ? std::min(work.keys, r.query + end + c_.shift()) : work.keys);
+        if (end == r.count) break;
+      }
+    });
+    return limits;
   }
 
   void load_queries(const Work& work, const Run& r) const {
@@ -146,17 +202,36 @@ class Forward {
     work.copied = limit;
   }
 
-  // n keys from `key` on.
-  void run_block(const Work& work, int64_t row, int64_t key, int64_t n) const {
-    const int64_t w = width_;
+  // The keys from `key` on that `limits` says.
+  void run_block(const Work& work, int64_t row, int64_t key, const Limits& limits) const {
+    const int64_t w = width_, n = limits.most, all = limits.least(), lanes = limits.lanes;
     T *s = work.at(scores_at_), *top = work.at(columns_at_), *y = work.at(result_at_);
-    tools_.multiply({n, c_.depth, w, work.k.at + key * work.k.stride, work.k.stride,
-                     work.at(queries_at_), w, s, w, false});
+    score(work, key, 0, all, 0, w);
+    for (int64_t v = 0; v < limits.vectors; ++v) {
+      score(work, key, all, limits.keys[v], v * lanes, lanes);
+    }
     restrict_scores(work, row, key, n);
-    tools_.loops.fold_keys(n, w, s, top, top + w, key == 0 ? 0 : c_.values, y);
+    limits.for_each_part([&](int64_t column, int64_t width, int64_t keys) {
+      tools_.loops.fold_keys(keys, width, w, s + column, top + column, top + w + column,
+                             key == 0 ? 0 : c_.values, y + column * c_.values);
+    });
     if (mask_.drops()) drop(work, row, key, n);
-    tools_.multiply_transposed({rows_in(row), n, c_.values, s, w, work.v.at + key * work.v.stride,
-                                work.v.stride, y, c_.values, key > 0});
+    limits.for_each_part([&](int64_t column, int64_t width, int64_t keys) {
+      const int64_t rows = std::min(width, rows_in(row) - column);
+      if (rows <= 0) return;
+      tools_.multiply_transposed({rows, keys, c_.values, s + column, w,
+                                  work.v.at + key * work.v.stride, work.v.stride,
+                                  y + column * c_.values, c_.values, key > 0, work.ahead});
+    });
+  }
+
+  // The scores of keys [begin, end) from `key` on and `width` queries from a column on.
+  void score(const Work& work, int64_t key, int64_t begin, int64_t end, int64_t column,
+             int64_t width) const {
+    if (begin >= end) return;
+    tools_.multiply({end - begin, c_.depth, width, work.k.at + (key + begin) * work.k.stride,
+                     work.k.stride, work.at(queries_at_) + column, width_,
+                     work.at(scores_at_) + begin * width_ + column, width_, false, work.ahead});
   }
 
   void restrict_scores(const Work& work, int64_t row, int64_t key, int64_t n) const {
@@ -218,7 +293,7 @@ class Forward {
   AttentionRun run_;
   AttentionMask<T> mask_;
   int64_t width_;  // of a panel
-  bool reads_values_;
+  bool reads_values_, fetches_;
   int64_t block_, panels_;
   Room room_;
   int64_t keys_at_, values_at_, queries_at_, result_at_, scores_at_, columns_at_, extra_at_,

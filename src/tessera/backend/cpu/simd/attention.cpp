@@ -2,6 +2,10 @@
 // table may leave this file. Products may be contracted into fused multiply-adds here.
 #include "tessera/backend/cpu/attention.h"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #define TESSERA_INLINE [[gnu::always_inline]] inline
 #define TESSERA_JOIN_(a, b) a##b
 #define TESSERA_JOIN(a, b) TESSERA_JOIN_(a, b)
@@ -13,6 +17,8 @@ namespace {
 #include "tessera/backend/cpu/simd/types.h"
 //
 #include "tessera/backend/cpu/simd/math.h"
+//
+#include "tessera/backend/cpu/simd/exp_below.h"
 
 // Bytes of a register. Widths are whole registers (gemm.h): a loop over one has a fixed count,
 // which costs no more than its instructions.
@@ -47,10 +53,29 @@ TESSERA_INLINE void store(T* p, V<T> v) {
 // normal range is 0.
 TESSERA_INLINE float exp_weight(float x) {
   int32_t n;
-  const float p = exp_near_zero(reduce_ln2(x < -104.f ? -104.f : x, n));
+  const float p = exp_parts(x < -104.f ? -104.f : x, n);
   return p * float_of(uint32_t(n < -127 ? 0 : n + 127) << 23);
 }
 TESSERA_INLINE double exp_weight(double x) { return exp(x); }
+
+// The same of a register's lanes.
+template <class T>
+TESSERA_INLINE V<T> exp_weights(V<T> x) {
+  T lanes[kLanes<T>];
+  store(lanes, x);
+  for (int64_t i = 0; i < kLanes<T>; ++i) lanes[i] = exp_weight(lanes[i]);
+  return load(lanes);
+}
+#if defined(__AVX512F__)
+template <>
+TESSERA_INLINE V<float> exp_weights<float>(V<float> x) {
+  const __m512 least = _mm512_set1_ps(-0x1.5d58ap+6f);  // ln 2^-126
+  const __mmask16 normal = _mm512_cmp_ps_mask(__m512(x), least, _CMP_NLT_UQ);
+  __m512 n;
+  const __m512 p = exp_parts(__m512(x), n);
+  return V<float>(_mm512_maskz_scalef_ps(normal, p, n));
+}
+#endif
 
 typedef float F8 __attribute__((vector_size(32)));
 
@@ -134,17 +159,17 @@ void transpose(int64_t n, int64_t m, T* d, int64_t d_stride, const T* s, int64_t
 
 template <class T>
 void dots(int64_t n, int64_t m, T* d, const T* a, int64_t a_stride, const T* b, int64_t b_stride) {
-  constexpr int64_t kLanes = 64 / int64_t(sizeof(T));
   for (int64_t i = 0; i < n; ++i, a += a_stride, b += b_stride) {
-    T lanes[kLanes] = {};
+    V<T> total = {};
     int64_t j = 0;
-    for (; j + kLanes <= m; j += kLanes) {
-      for (int64_t k = 0; k < kLanes; ++k) lanes[k] += a[j + k] * b[j + k];
-    }
-    for (int64_t k = 0; j < m; ++j, ++k) lanes[k] += a[j] * b[j];
-    for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+    for (; j + kLanes<T> <= m; j += kLanes<T>) total += load(a + j) * load(b + j);
+    T lanes[kLanes<T>];
+    store(lanes, total);
+#pragma GCC unroll 4
+    for (int64_t width = kLanes<T> / 2; width > 0; width /= 2) {
       for (int64_t k = 0; k < width; ++k) lanes[k] += lanes[k + width];
     }
+    for (; j < m; ++j) lanes[0] += a[j] * b[j];
     d[i] = lanes[0];
   }
 }
@@ -155,17 +180,17 @@ TESSERA_INLINE T greater(T a, T b) {
 }
 
 template <class T>
-void fold_keys(int64_t keys, int64_t width, T* __restrict s, T* __restrict top, T* __restrict sum,
-               int64_t columns, T* __restrict y) {
+void fold_keys(int64_t keys, int64_t width, int64_t stride, T* __restrict s, T* __restrict top,
+               T* __restrict sum, int64_t columns, T* __restrict y) {
   T base[kMaxAttentionWidth], shrink[kMaxAttentionWidth];
   for (int64_t j = 0; j < width; j += kLanes<T>) {
     V<T> a = load(top + j), b = a;
     int64_t k = 0;
     for (; k + 2 <= keys; k += 2) {
-      a = greater(a, load(s + k * width + j));
-      b = greater(b, load(s + (k + 1) * width + j));
+      a = greater(a, load(s + k * stride + j));
+      b = greater(b, load(s + (k + 1) * stride + j));
     }
-    if (k < keys) a = greater(a, load(s + k * width + j));
+    if (k < keys) a = greater(a, load(s + k * stride + j));
     store(base + j, greater(a, b));
   }
   bool moved = false;
@@ -179,11 +204,13 @@ void fold_keys(int64_t keys, int64_t width, T* __restrict s, T* __restrict top, 
     sum[j] *= shrink[j];
   }
   for (int64_t j = 0; j < width; j += kLanes<T>) {
+    const V<T> shift = load(base + j);
     V<T> total = load(sum + j);
     for (int64_t k = 0; k < keys; ++k) {
-      T* row = s + k * width + j;
-      for (int64_t i = 0; i < kLanes<T>; ++i) row[i] = exp_weight(row[i] - base[j + i]);
-      total += load(row);
+      T* row = s + k * stride + j;
+      const V<T> p = exp_weights<T>(load(row) - shift);
+      store(row, p);
+      total += p;
     }
     store(sum + j, total);
   }
@@ -240,24 +267,29 @@ void scale_rows(int64_t rows, int64_t columns, T* d, const T* y, const T* by) {
   }
 }
 
-template <class T>
-void weigh_rows(int64_t rows, int64_t width, int64_t stride, T* __restrict s, T* __restrict dp,
-                const T* lse, const T* along, const T* __restrict kept) {
-  for (int64_t i = 0; i < rows; ++i, s += stride, dp += stride) {
-    const T shift = lse[i], less = along[i];
-    if (kept == nullptr) {
-      for (int64_t j = 0; j < width; ++j) {
-        const T p = exp_weight(s[j] - shift);
-        s[j] = p;
-        dp[j] = p * (dp[j] - less);
-      }
-    } else {
-      for (int64_t j = 0; j < width; ++j) {
-        const T p = exp_weight(s[j] - shift), factor = kept[i * stride + j];
-        s[j] = p * factor;
-        dp[j] = p * (dp[j] * factor - less);
-      }
+// A column of registers at a time: the constants of exp stay where they are from row to row.
+template <bool kDrops, class T>
+TESSERA_INLINE void weigh_columns(int64_t rows, int64_t width, int64_t stride, T* __restrict s,
+                                  T* __restrict dp, const T* lse, const T* along,
+                                  const T* __restrict kept) {
+  for (int64_t j = 0; j < width; j += kLanes<T>) {
+    for (int64_t i = 0; i < rows; ++i) {
+      T *score = s + i * stride + j, *slope = dp + i * stride + j;
+      const V<T> p = exp_weights<T>(load(score) - lse[i]);
+      const V<T> factor = kDrops ? load(kept + i * stride + j) : V<T>{} + 1;
+      store(score, kDrops ? p * factor : p);
+      store(slope, p * ((kDrops ? load(slope) * factor : load(slope)) - along[i]));
     }
+  }
+}
+
+template <class T>
+void weigh_rows(int64_t rows, int64_t width, int64_t stride, T* s, T* dp, const T* lse,
+                const T* along, const T* kept) {
+  if (kept == nullptr) {
+    weigh_columns<false>(rows, width, stride, s, dp, lse, along, kept);
+  } else {
+    weigh_columns<true>(rows, width, stride, s, dp, lse, along, kept);
   }
 }
 

@@ -148,12 +148,18 @@ void gemm_kernel(const GemmTile<T>& t) {
   };
   // Rows of c are asked for one after the other: all at once they would keep b waiting.
   const T* soon = t.c;
+  const char* later = t.later;
+  const int64_t later_step = t.later_step;
   int64_t rows_to_ask = R;
   const auto ask = [&]() __attribute__((always_inline)) {
     if (rows_to_ask == 0) return;
 #pragma GCC unroll 8
     for (int w = 0; w < W; ++w) __builtin_prefetch(soon + w * kLanes<T>, 1);
     soon += c_step;
+    if (later != nullptr) {
+      for (int w = 0; w < 2; ++w) __builtin_prefetch(later + w * 64, 0, 2);
+      later += later_step;
+    }
     --rows_to_ask;
   };
   int64_t p = 0;

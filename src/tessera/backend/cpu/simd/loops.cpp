@@ -30,6 +30,8 @@ namespace {
 #include "tessera/backend/cpu/simd/reduce.h"
 //
 #include "tessera/backend/cpu/simd/chain.h"
+#include "tessera/backend/cpu/simd/exp_below.h"
+//
 #include "tessera/backend/cpu/simd/rows.h"
 
 constexpr LoopTable make_table() {

@@ -3,39 +3,6 @@
 // A row is walked several times. While one walk computes, the memory of the next is fetched: where
 // the results will go, and the row behind this one (of the last row, that is memory nobody reads).
 
-// e^x for x <= 0, within 2 ulp: one multiplication less than exp, which is most of a softmax.
-TESSERA_INLINE float exp_below(float x) {
-  int32_t n;
-  const float r = reduce_ln2(x < -104.f ? -104.f : x, n);
-  float p = fused(0.008290272f, r, 0.04189816f);
-  p = fused(p, r, 0.16667639f);
-  p = fused(p, r, 0.49999148f);
-  p = fused(fused(p, r, 0.9999997f), r, 1);
-  // In two steps, so that results below the normal range are rounded once.
-  const int32_t biased = n + 2 * 127, half = biased >> 1;
-  return p * float_of(uint32_t(half) << 23) * float_of(uint32_t(biased - half) << 23);
-}
-TESSERA_INLINE double exp_below(double x) { return exp(x); }
-
-#if defined(__AVX512F__)
-// The same bits: scalef rounds once, too. Masks of all lanes, because gcc 12 warns of what the
-// plain forms leave undefined.
-TESSERA_INLINE __m512 exp_below(__m512 x) {
-  constexpr __mmask16 kAll = 0xffff;
-  const auto all = [](float value) { return _mm512_set1_ps(value); };
-  x = _mm512_maskz_max_ps(kAll, all(-104.f), x);
-  const __m512 shifted = _mm512_fmadd_ps(x, all(0x1.715476p+0f), all(0x1.8p23f));
-  const __m512 k = _mm512_sub_ps(shifted, all(0x1.8p23f));
-  __m512 r = _mm512_fmadd_ps(k, all(-0x1.62e43p-1f), x);
-  r = _mm512_fmadd_ps(k, all(0x1.05c61p-29f), r);
-  __m512 p = _mm512_fmadd_ps(all(0.008290272f), r, all(0.04189816f));
-  p = _mm512_fmadd_ps(p, r, all(0.16667639f));
-  p = _mm512_fmadd_ps(p, r, all(0.49999148f));
-  p = _mm512_fmadd_ps(p, r, all(0.9999997f));
-  return _mm512_maskz_scalef_ps(kAll, _mm512_fmadd_ps(p, r, all(1)), k);
-}
-#endif
-
 template <class T>
 struct Walk {
   const T* x;
