@@ -31,6 +31,8 @@ namespace {
 //
 #include "tessera/backend/cpu/simd/chain.h"
 #include "tessera/backend/cpu/simd/rows.h"
+//
+#include "tessera/backend/cpu/simd/finish.h"
 
 constexpr LoopTable make_table() {
   LoopTable table{};
@@ -41,6 +43,7 @@ constexpr LoopTable make_table() {
   fill_folds(table);
   fill_chains(table);
   fill_rows(table);
+  fill_finishes(table);
   return table;
 }
 
