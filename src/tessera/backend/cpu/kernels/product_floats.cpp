@@ -14,7 +14,8 @@ namespace tessera::cpu {
 
 namespace {
 
-constexpr int64_t kPiece = 512;  // rows and columns of sums that are converted at once
+constexpr int64_t kPiece = 512;     // rows and columns of sums that are converted at once
+constexpr int64_t kNearPanels = 4;  // of a task: what they gave is in the second-level cache
 
 template <class T>
 struct Output {
@@ -211,25 +212,30 @@ class FloatProduct : ProductTiles<T> {
                               round.column + column,
                               std::min(shared.task_columns, columns - column)};
         sum_panels(block, round.k0, left, round.b + column * depth);
-        if (round.k0 + depth == p_.k) finish(block);
         if (packs > 0) pack(*next, shared, packs * i / tasks, packs * (i + 1) / tasks);
       }
     };
     thread_pool().parallel_for(tasks, 1, std::cref(task));
   }
 
-  // A block of c by packed panels of b, one after the other.
+  // A block of c by packed panels of b, one after the other; behind some of them, what follows on
+  // the columns they gave.
   void sum_panels(const Region& r, int64_t k0, const Left<T>& left, const T* b) const {
     GemmTile<T> tile = {};
+    tile.k = std::min(blocks_.depth, p_.k - k0);
     tile.add = k0 > 0;
     tile.b_step = loops_.columns;
     tile.c_step = p_.c_row;
-    for (int64_t j = 0; j < r.columns; j += loops_.columns) {
-      tile.k = std::min(blocks_.depth, p_.k - k0);
-      tile.b = b + j * tile.k;
-      tile.c = reinterpret_cast<T*>(c_at(r.row, r.column + j));
-      tile.width = std::min<int64_t>(loops_.columns, r.columns - j);
-      multiply(left, r.rows, tile);
+    const int64_t strip = kNearPanels * loops_.columns;
+    for (int64_t start = 0; start < r.columns; start += strip) {
+      const Region near = {r.row, r.rows, r.column + start, std::min(strip, r.columns - start)};
+      for (int64_t j = 0; j < near.columns; j += loops_.columns) {
+        tile.b = b + (start + j) * tile.k;
+        tile.c = reinterpret_cast<T*>(c_at(near.row, near.column + j));
+        tile.width = std::min<int64_t>(loops_.columns, near.columns - j);
+        multiply(left, r.rows, tile);
+      }
+      if (k0 + tile.k == p_.k) finish(near);
     }
   }
 

@@ -58,6 +58,8 @@ void finish_linear(const Finish& f) {
 }
 
 // Rows that lie apart are not fetched ahead by the hardware.
+inline constexpr int64_t kRowsAhead = 4;
+
 template <class T>
 TESSERA_INLINE void fetch_row(int64_t n, const T* row) {
   for (int64_t j = 0; j < n; j += Wide<T>::kLanes) __builtin_prefetch(row + j, 0, 2);
@@ -80,7 +82,7 @@ void finish_slope(const Finish& f) {
   for (int64_t i = 0; i < f.rows; ++i) {
     T* c = static_cast<T*>(f.c) + i * f.c_step;
     const T* x = static_cast<const T*>(f.x) + i * f.x_step;
-    if (i + 1 < f.rows) fetch_row(f.columns, x + f.x_step);
+    if (i + kRowsAhead < f.rows) fetch_row(f.columns, x + kRowsAhead * f.x_step);
     if (sums != nullptr) {
       slope_row<true>(f.columns, c, x, sums);
     } else {
