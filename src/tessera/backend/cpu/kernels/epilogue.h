@@ -7,8 +7,8 @@
 
 namespace tessera::cpu {
 
-// Of a product c (m, n) whose rows are contiguous. Other rows too, where there are any. Strides are
-// in elements.
+// Of a product c (m, n). Each row of c and of x is contiguous; rows may lie apart. Strides are in
+// elements.
 struct Epilogue {
   FinishLoop finish;
   DType dtype;  // f32 or f64
