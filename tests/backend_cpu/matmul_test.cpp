@@ -281,8 +281,6 @@ TEST(Matmul, Refuses) {
             "matmul: expected a numeric type, got bool");
 }
 
-// All positions of TESSERA_ONEDNN, unset as "": the setting is read once, so each runs in a process
-// of its own. _exit: a leak checker cannot stop the threads of oneDNN's runtime.
 // The sums' bits of products that several threads cut otherwise than one does, as text.
 std::string digest_of_sums() {
   uint64_t digest = 0;
@@ -299,24 +297,12 @@ std::string digest_of_sums() {
   return std::to_string(digest);
 }
 
-// Processes of one, two and seven threads find what this one's four do, which tells them by the
-// environment: they run this test up to their own part again.
 TEST(MatmulDeathTest, EqualBitsInProcessesOfOtherThreads) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
-  constexpr const char* kVariable = "TESSERA_TEST_DIGEST";
-  if (std::getenv(kVariable) == nullptr) setenv(kVariable, digest_of_sums().c_str(), 1);
-  for (const char* threads : {"1", "2", "7"}) {
-    EXPECT_EXIT(
-        {
-          setenv("TESSERA_THREADS", threads, 1);
-          _exit(digest_of_sums() == std::getenv(kVariable) ? 0 : 1);
-        },
-        testing::ExitedWithCode(0), "")
-        << threads;
-  }
-  unsetenv(kVariable);
+  expect_equal_in_processes(digest_of_sums);
 }
 
+// All positions of TESSERA_ONEDNN, unset as "": the setting is read once, so each runs in a process
+// of its own. _exit: a leak checker cannot stop the threads of oneDNN's runtime.
 TEST(MatmulDeathTest, OneDnnSwitch) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   for (const char* setting : {"0", "1", ""}) {

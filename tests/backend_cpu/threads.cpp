@@ -1,5 +1,8 @@
 #include "backend_cpu/threads.h"
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "tessera/base/thread_pool.h"
@@ -18,6 +21,23 @@ void run_alone(const std::function<void()>& work) {
   thread_pool().parallel_for(2, 1, [&](int64_t begin, int64_t) {
     if (begin == 0) work();
   });
+}
+
+// The children learn of the digest by the environment: they run the test up to their own part.
+void expect_equal_in_processes(const std::function<std::string()>& digest) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  constexpr const char* kVariable = "TESSERA_TEST_DIGEST";
+  if (std::getenv(kVariable) == nullptr) setenv(kVariable, digest().c_str(), 1);
+  for (const char* threads : {"1", "2", "7"}) {
+    EXPECT_EXIT(
+        {
+          setenv("TESSERA_THREADS", threads, 1);
+          _exit(digest() == std::getenv(kVariable) ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "")
+        << threads;
+  }
+  unsetenv(kVariable);
 }
 
 }  // namespace tessera::test

@@ -29,6 +29,19 @@ TEST(Lower, ReplacesKernelOpsTheTargetLacksByTheirComposites) {
   EXPECT_FALSE(computes(half, Op::layer_norm));
 }
 
+TEST(Lower, KeepsKernelOpsOfTypesThatTheTargetTakes) {
+  Target target = target_with({"matmul", "linear"});
+  target.wide_kernels = {"linear"};
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    const Value a = leaf({4, 8}, dtype), b = leaf({8, 3}, dtype), bias = leaf({3}, dtype);
+    const Value y = {make_node(Op::linear, {a, b, bias}), 0};
+    const GraphFunction f = lower(function({a, b, bias}, {y}), target, true);
+    EXPECT_EQ(computes(f, Op::linear), !is_half(dtype));
+    EXPECT_EQ(computes(f, Op::matmul), is_half(dtype));
+    EXPECT_EQ(f.outputs[0].type(), y.type());
+  }
+}
+
 Target long_row_target() {
   Target target = target_with({"layer_norm_backward"});
   target.long_row_columns = 16;

@@ -124,6 +124,19 @@ TEST(MatchLinear, MultipliesByTheSlopeAndSumsColumns) {
   EXPECT_TRUE(computes(s.matched({reduce(Op::sum, dx, {0})}), Op::sum));
 }
 
+TEST(MatchLinear, LeavesTypesThatTheKernelDoesNotTake) {
+  Target target = target_with(kLinear);
+  target.wide_kernels = {"linear", "linear_slope"};
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+    const Value x = leaf({8, 16}, dtype), w = leaf({16, 24}, dtype), bias = leaf({24}, dtype);
+    const Value slope = apply(Op::gelu_tanh_slope, leaf({8, 24}, dtype));
+    const Value y = apply(Op::gelu_tanh, matmul(x, w) + broadcast_to(bias, {8, 24}));
+    const GraphFunction f = match(function({x, w, bias}, {y, matmul(x, w * 2.0) * slope}), target);
+    EXPECT_EQ(computes(f, Op::linear), dtype == DType::f32);
+    EXPECT_EQ(computes(f, Op::linear_slope), dtype == DType::f32);
+  }
+}
+
 TEST(MatchLinear, MakesOneProductOfABatchWithOneMatrix) {
   const Sum s;
   const GraphFunction f = s.matched({s.product});

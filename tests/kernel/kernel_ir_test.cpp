@@ -126,11 +126,24 @@ TEST(KernelKey, TellsEveryOtherFieldApart) {
 }
 
 TEST(Target, KnowsItsNamedKernels) {
-  const Target target{.device = "cpu", .description = "", .named_kernels = {"matmul", "copy"}};
+  Target target;
+  target.named_kernels = {"matmul", "copy"};
   EXPECT_TRUE(target.has("matmul"));
   EXPECT_TRUE(target.has("copy"));
   EXPECT_FALSE(target.has("mat"));
   EXPECT_FALSE(target.has(""));
+}
+
+TEST(Target, KnowsWhichOfThemTakeNoHalves) {
+  Target target;
+  target.named_kernels = {"matmul", "linear"};
+  target.wide_kernels = {"linear"};
+  for (const DType dtype : {DType::f32, DType::f64}) EXPECT_TRUE(target.has("linear", dtype));
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    EXPECT_FALSE(target.has("linear", dtype));
+    EXPECT_TRUE(target.has("matmul", dtype));
+    EXPECT_FALSE(target.has("copy", dtype));
+  }
 }
 
 TEST(Target, KnowsWhatALongRowIs) {

@@ -48,7 +48,8 @@ std::vector<Value> lower_node(const NodePtr& node, const std::vector<Value>& inp
   // A kernel over no rows or no columns has nothing to tune; plain ops know what to do.
   const bool empty = std::any_of(inputs.begin(), inputs.end(),
                                  [](const Value& x) { return numel(x.shape()) == 0; });
-  if (node->op != Op::custom && kernel_ops && target.has(row.kernel) && !empty) return {};
+  const bool has_kernel = node->op != Op::custom && target.has(row.kernel, inputs[0].dtype());
+  if (kernel_ops && has_kernel && !empty) return {};
   const NodePtr rebuilt = make_node(node->op, inputs, node->attrs);
   return lower_outputs(composite(*rebuilt), target, kernel_ops);
 }

@@ -76,7 +76,8 @@ constexpr Pattern kPatterns[] = {
 // a node turns into depends on who else reads its value.
 class LinearMatcher {
  public:
-  LinearMatcher(const GraphFunction& function, bool adds) : adds_(adds), users_(function) {}
+  LinearMatcher(const GraphFunction& function, const Target& target)
+      : target_(target), users_(function) {}
 
   Inputs match(const NodePtr& node, const Inputs& in) const {
     switch (node->op) {
@@ -111,7 +112,8 @@ class LinearMatcher {
     product = through_reshapes(product);
     const bool fits = product.node->op == Op::matmul && product.shape().rank() == 2 &&
                       product.shape().back() == columns && numel(product.shape()) > 0 &&
-                      product.dtype() != DType::f64 && is_float(product.dtype());
+                      product.dtype() != DType::f64 && is_float(product.dtype()) &&
+                      target_.has(info(Op::linear).kernel, product.dtype());
     if (!fits) return {};
     return Factors{product.node->inputs()[0], product.node->inputs()[1]};
   }
@@ -211,7 +213,8 @@ class LinearMatcher {
 
   // A product that is added to a matrix, where no elementwise kernel would add it on the way.
   Inputs match_accumulation(const Node& node, const Inputs& in) const {
-    if (!adds_ || node.types[0].shape.rank() == 0 || !feeds_kernels(node)) return {};
+    if (!target_.has(info(Op::matmul_add).kernel)) return {};
+    if (node.types[0].shape.rank() == 0 || !feeds_kernels(node)) return {};
     for (const size_t k : {size_t{0}, size_t{1}}) {
       const auto product = factors(node.inputs()[k], in[k]);
       if (!product) continue;
@@ -260,7 +263,7 @@ class LinearMatcher {
     return {graph::reshape({y.node, 1}, node.types[0].shape)};
   }
 
-  const bool adds_;  // the target has "matmul_add"
+  const Target& target_;
   const Users users_;
 };
 
@@ -268,8 +271,7 @@ class LinearMatcher {
 
 GraphFunction match(const GraphFunction& function, const Target& target) {
   std::optional<LinearMatcher> linear;
-  if (target.has(info(Op::linear).kernel))
-    linear.emplace(function, target.has(info(Op::matmul_add).kernel));
+  if (target.has(info(Op::linear).kernel)) linear.emplace(function, target);
   return rewrite_function(function, [&](const NodePtr& node, const Inputs& in) -> Inputs {
     if (linear) {
       if (Inputs matched = linear->match(node, in); !matched.empty()) return matched;

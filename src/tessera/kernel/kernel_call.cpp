@@ -8,6 +8,11 @@ bool Target::has(std::string_view kernel) const {
   return std::find(named_kernels.begin(), named_kernels.end(), kernel) != named_kernels.end();
 }
 
+bool Target::has(std::string_view kernel, DType dtype) const {
+  return has(kernel) &&
+         !(is_half(dtype) && std::ranges::find(wide_kernels, kernel) != wide_kernels.end());
+}
+
 bool Target::is_long_row(DType dtype, int64_t columns) const {
   return (dtype == DType::f32 || is_half(dtype)) && columns > long_row_columns &&
          columns * size_of(dtype) <= long_row_bytes;

@@ -61,7 +61,7 @@ int64_t words_of_part(const KernelIR& ir);
 //                        y the same, or its gelu_tanh (attrs.axis = 1) or relu (2); any strides of
 //                        a, b and bias; y and sum packed, or y without sum in rows that lie apart
 //   linear_slope         a (M, K), b (K, N), x (M, N) -> y (M, N), sums (N); y = a b gelu_tanh'(x),
-//                        sums are those of its columns; any strides
+//                        sums are those of its columns; any strides of inputs, y as in linear
 //   matmul_add           a (M, K), b (K, N), c (M, N) -> a b + c (M, N), may be where c is;
 //                        any strides
 //   matmul_sums          a (M, K), b (K, N) -> a b (M, N), the sums of b's columns (N); any strides
@@ -99,6 +99,7 @@ struct Target {
   int64_t memory_bytes = 0;
   int alignment = 64;                      // of buffers and of offsets inside an arena, bytes
   std::vector<std::string> named_kernels;  // those it has
+  std::vector<std::string> wide_kernels;   // those of them that take no f16 and bf16
   int64_t table_words = 0;  // of a joined kernel's table; 0: it has no joined kernels
   int64_t row_bytes = 0;    // rows of a product's operands best begin at multiples of it; 0: any
   bool turns_products = false;    // a product that is only read transposed is better turned
@@ -109,6 +110,7 @@ struct Target {
   int64_t long_row_columns = 0, long_row_bytes = 0;
 
   bool has(std::string_view kernel) const;
+  bool has(std::string_view kernel, DType dtype) const;  // for operands of that type
   bool is_long_row(DType dtype, int64_t columns) const;
 };
 

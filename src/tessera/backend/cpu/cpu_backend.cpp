@@ -49,6 +49,7 @@ Target describe() {
   target.orders_outputs = true;
   for (const cpu::NamedKernelRow& row : cpu::named_kernels()) {
     target.named_kernels.emplace_back(row.name);
+    if (!row.halves) target.wide_kernels.emplace_back(row.name);
   }
   return target;
 }

@@ -60,14 +60,13 @@ struct GemmLoops {
   Kernel by_rows[kMaxGemmRows][kMaxGemmVectors];     // a(i, p) = a[i * a_step + p]
 
   // Tile by tile: to[l * columns + e] = from[l * from_step + e], and zeros behind the last e where
-  // kernels read them; the next tile lies count * columns further. Where `length` allows, whole tiles of `columns`
-  // elements are copied, although only the first `tile` of them count.
+  // kernels read them; the next tile lies count * columns further. Where `length` allows, whole
+  // tiles of `columns` elements are copied, although only the first `tile` of them count.
   void (*copy_b)(const GemmPack<T>&);
   // to[e * columns + l] = from[l * from_step + e], and zeros behind the last l as above.
   void (*transpose_b)(const GemmPack<T>&);
-  // The same with steps of `rows` instead of `columns`, undefined instead of zeros.
+  // As copy_b, with steps of `rows` instead of `columns`, undefined instead of zeros.
   void (*copy_a)(const GemmPack<T>&);
-  void (*transpose_a)(const GemmPack<T>&);
 
   // c[i * c_step + j] = Σ_p a[i * a_step + p] · b[j * b_step + p] for i in [0, m), j in [0, width).
   void (*dots)(int64_t m, const GemmTile<T>&);

@@ -109,6 +109,27 @@ struct RowLoops {
                               bool streams);
 };
 
+// A block of a product, changed in place: `rows` of c, c_step apart. Nothing overlaps.
+struct Finish {
+  int64_t rows, columns;
+  void* c;
+  int64_t c_step;
+  const void* bias;  // (columns)
+  void* sum;         // null, or rows
+  int64_t sum_step;
+  bool streams;   // the sum past the caches
+  const void* x;  // rows
+  int64_t x_step;
+  void* sums;  // null, or (columns)
+};
+using FinishLoop = void (*)(const Finish&);
+
+struct FinishLoops {
+  // c + bias, kept in `sum`, or its gelu_tanh or relu: by attrs.axis of the kernel "linear".
+  FinishLoop linear[3];
+  FinishLoop slope;  // c · gelu_tanh'(x), and the sums of its columns
+};
+
 // How a value in memory becomes one in a register and back.
 enum class Storage : uint8_t { bytes1, bytes2, bytes4, bytes8, f16, bf16, count };
 inline constexpr int kStorageCount = static_cast<int>(Storage::count);
@@ -128,6 +149,7 @@ struct LoopTable {
   CombineLoop combine[kReduceCount][kDTypeCount];
   DotLoop dot_f32, dot_f64;
   RowLoops rows_f32, rows_f64;
+  FinishLoops finish_f32, finish_f64;
 
   // d[i * d0 + j] = start + i * s0 + j * s1
   void (*iota)(int64_t* d, int64_t n0, int64_t n1, int64_t d0, int64_t start, int64_t s0,

@@ -38,8 +38,8 @@ class Arena {
 }  // namespace
 
 char* scratch(Scratch purpose, int64_t bytes) {
-  thread_local Arena launch, tile;
-  return (purpose == Scratch::launch ? launch : tile).reserve(bytes);
+  thread_local Arena arenas[size_t(Scratch::count)];
+  return arenas[size_t(purpose)].reserve(bytes);
 }
 
 }  // namespace tessera::cpu

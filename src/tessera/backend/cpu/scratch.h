@@ -6,8 +6,9 @@
 
 namespace tessera::cpu {
 
-// A launch holds its shared part (launch) while the same thread may also work on tiles (tile).
-enum class Scratch { launch, tile };
+// A launch holds its shared part (launch) while the same thread may also work on tiles (tile); a
+// product is part of a launch that may hold something (beside).
+enum class Scratch { launch, tile, beside, count };
 
 // At least `bytes`, aligned to 64. Valid until the next call with the same purpose on this thread.
 char* scratch(Scratch purpose, int64_t bytes);

@@ -6,6 +6,8 @@ namespace {
 
 constexpr NamedKernelRow kRows[] = {
     {"matmul", 3, make_matmul},
+    {"linear", 5, make_linear, false},
+    {"linear_slope", 5, make_linear, false},
     {"softmax", 2, make_softmax},
     {"layer_norm", 6, make_layer_norm},
     {"layer_norm_backward", 8, make_layer_norm_backward},

@@ -22,11 +22,13 @@ struct NamedKernelRow {
   std::string_view name;
   int operands;             // -1: any number
   NamedKernelFactory make;  // throws Error where the call's operands do not fit
+  bool halves = true;       // it takes f16 and bf16, too, if it takes floats
 };
 
 std::span<const NamedKernelRow> named_kernels();
 
 std::unique_ptr<NamedKernel> make_matmul(const KernelCall& call);
+std::unique_ptr<NamedKernel> make_linear(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_softmax(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_layer_norm(const KernelCall& call);
 std::unique_ptr<NamedKernel> make_layer_norm_backward(const KernelCall& call);

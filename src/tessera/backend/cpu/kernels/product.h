@@ -23,8 +23,14 @@ struct Product {
 // The same as c^T = b^T a^T.
 Product transposed(const Product& product);
 
-// Floating types: packed and blocked; f16 and bf16 accumulate in f32.
-void multiply_floats(const Product& product);
+struct Epilogue;
+
+// Floating types: packed and blocked; f16 and bf16 accumulate in f32. `epilogue` of the same c, or
+// null, is applied to it: of f32 and f64, in groups of epilogue_group() rows.
+void multiply_floats(const Product& product, const Epilogue* epilogue = nullptr);
+
+// The rows at whose multiples c is cut into blocks.
+int64_t epilogue_group(DType dtype);
 
 // bf16 by the processor's instructions for it, accumulated in f32; returns whether there are any
 // and the product is worth packing for them.

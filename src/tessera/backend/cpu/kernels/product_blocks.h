@@ -14,6 +14,10 @@ const CacheSizes& cache_sizes();
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
+struct Region {  // of c
+  int64_t row, rows, column, columns;
+};
+
 // The kernels' view of a product: its extents, the extents of a full tile, bytes of an element.
 struct ProductShape {
   int64_t m, n, k;

@@ -2,12 +2,11 @@
 // before, so that a thread which is held up has fewer of them; a small one into tasks that share
 // nothing. Each element of c is summed over k in one fixed order, whatever the tasks and threads.
 #include <algorithm>
-#include <cstring>
 #include <functional>
 
 #include "tessera/backend/cpu/isa.h"
-#include "tessera/backend/cpu/kernels/product.h"
-#include "tessera/backend/cpu/kernels/product_blocks.h"
+#include "tessera/backend/cpu/kernels/epilogue.h"
+#include "tessera/backend/cpu/kernels/product_tiles.h"
 #include "tessera/backend/cpu/scratch.h"
 #include "tessera/base/thread_pool.h"
 
@@ -15,22 +14,8 @@ namespace tessera::cpu {
 
 namespace {
 
-// Where the ways of computing cross over (bench/gemm.cpp).
-constexpr int64_t kFewTiles = 6;           // of rows: up to here, b is read where it lies
-constexpr int64_t kFewPanels = 4;          // of columns, side by side: the same
-constexpr int64_t kFarDepth = 16;          // of blocks of such a b that no cache holds, if a is
-constexpr int64_t kFarDepthOfTiles = 128;  // one tile high, or more
-constexpr int64_t kStreamedRows = 2;    // up to here, the hardware fetches ahead better than we do,
-constexpr int64_t kStreamedDepth = 8;   // from as many rows of b as it can follow
-constexpr int64_t kFewColumns = 256;    // up to here, columns of a are read where they lie
-constexpr int64_t kFewDotRows = 64;     // up to here, dot products beat packing a transposed b
-constexpr int64_t kWorthDots = 64;      // terms of a dot product
-constexpr int64_t kWorthSwapping = 32;  // terms of a sum, where c^T = b^T a^T has better tiles
-constexpr int64_t kPiece = 512;         // rows and columns of sums that are converted at once
-
-struct Region {  // of c
-  int64_t row, rows, column, columns;
-};
+constexpr int64_t kPiece = 512;     // rows and columns of sums that are converted at once
+constexpr int64_t kNearPanels = 4;  // of a task: what they gave is in the second-level cache
 
 template <class T>
 struct Output {
@@ -38,38 +23,52 @@ struct Output {
   int64_t step;
 };
 
-// Rows of a as the kernels take them.
 template <class T>
-struct Left {
-  const T* at;
-  int64_t step;       // GemmTile::a_step
-  int64_t tile_step;  // from a tile's first element to the next one's
-  bool by_rows;
-};
+class FloatProduct : ProductTiles<T> {
+  using Tiles = ProductTiles<T>;
+  using Tiles::a_at;
+  using Tiles::b_at;
+  using Tiles::blocks_;
+  using Tiles::c_at;
+  using Tiles::direct_b_;
+  using Tiles::direct_c_;
+  using Tiles::direct_width;
+  using Tiles::dots_;
+  using Tiles::far_b_;
+  using Tiles::left_panels;
+  using Tiles::load_;
+  using Tiles::loops_;
+  using Tiles::multiply;
+  using Tiles::p_;
+  using Tiles::pack_b;
+  using Tiles::packs_rows;
+  using Tiles::plain_;
+  using Tiles::plan;
+  using Tiles::reads_ahead;
+  using Tiles::shape;
+  using Tiles::size_;
+  using Tiles::store_;
+  using Tiles::swapped_;
 
-template <class T>
-class FloatProduct {
  public:
   FloatProduct(const Product& p, const GemmLoops<T>& loops, Storage storage)
-      : p_(p),
-        loops_(loops),
-        load_(cpu::loops().load[int(storage)]),
-        store_(cpu::loops().store[int(storage)]),
-        size_(size_of(p.dtype)),
-        plain_(storage == Storage::bytes4 || storage == Storage::bytes8) {
-    if (p_.n <= loops_.lanes && p_.m > p_.n && p_.k >= kWorthSwapping) p_ = transposed(p_);
-    if (p_.m == 1) p_.a_row = 1;
-    if (p_.k == 1) p_.a_column = p_.b_row = 1;
-    if (p_.n == 1) p_.b_column = 1;
+      : Tiles(p, loops, storage) {}
+
+  // c, and what `epilogue`, unless it is null, makes of it.
+  void run(const Epilogue* epilogue) {
+    compute(epilogue);
+    if (epilogue != nullptr && epilogue_ == nullptr) finish_all(*epilogue);
   }
 
-  void run() {
+ private:
+  void compute(const Epilogue* epilogue) {
     if (p_.m == 0 || p_.n == 0) return;
     if (p_.k == 0) return clear();
     const ProductShape s = shape();
     const int64_t parts = depth_parts(s);
     if (parts > 1) return run_depth_parts(parts);
     plan(s);
+    if (direct_c_ && !swapped_) epilogue_ = epilogue;
     if (const SharedBlocks shared = shared_blocks(s); shared.rows > 0) return run_sharing(shared);
     const Grid grid = choose_grid(s, 1 + thread_pool().workers());
     auto task = [&](int64_t begin, int64_t end) {
@@ -84,38 +83,6 @@ class FloatProduct {
     if (tasks == 1) return task(0, 1);
     thread_pool().parallel_for(tasks, 1, std::cref(task));
   }
-
- private:
-  ProductShape shape() const {
-    return {p_.m, p_.n, p_.k, loops_.rows, loops_.columns, int64_t(sizeof(T))};
-  }
-
-  // A function of the product's shape and strides: it decides how elements are summed.
-  void plan(const ProductShape& s) {
-    blocks_ = choose_blocks(s);
-    dots_ = plain_ && p_.b_row == 1 && (p_.b_column != 1 || p_.n == 1) && p_.m <= kFewDotRows &&
-            p_.k >= std::max(kWorthDots, 8 * p_.m);
-    const bool short_rows = p_.b_row > 0 && p_.b_row <= kFewPanels * loops_.columns;
-    direct_b_ = plain_ && p_.b_column == 1 && (p_.m <= kFewTiles * loops_.rows || short_rows);
-    const int64_t b_bytes = p_.k * p_.n * size_, cache = cache_sizes().second;
-    far_b_ = direct_b_ && !short_rows && b_bytes > 4 * cache;
-    if (far_b_ && p_.m <= kStreamedRows) {
-      blocks_.depth = std::min(kStreamedDepth, blocks_.depth);
-    } else if (far_b_ && b_bytes > 16 * cache) {
-      blocks_.depth = std::min(p_.m <= loops_.rows ? kFarDepth : kFarDepthOfTiles, blocks_.depth);
-    }
-    direct_c_ = plain_ && p_.c_column == 1;
-    direct_rows_ = plain_ && p_.a_column == 1;
-    direct_columns_ = plain_ && p_.a_row == 1 && p_.n <= kFewColumns;
-  }
-
-  const T* a_at(int64_t i, int64_t k) const {
-    return reinterpret_cast<const T*>(p_.a) + i * p_.a_row + k * p_.a_column;
-  }
-  const T* b_at(int64_t k, int64_t j) const {
-    return reinterpret_cast<const T*>(p_.b) + k * p_.b_row + j * p_.b_column;
-  }
-  char* c_at(int64_t i, int64_t j) const { return p_.c + (i * p_.c_row + j * p_.c_column) * size_; }
 
   void clear() {
     const T zero = 0;
@@ -152,78 +119,126 @@ class FloatProduct {
 
   // Elements that the packed rows of a task take: whole cache lines, so that b begins at one.
   int64_t room_of_rows(const SharedBlocks& shared) const {
+    if (!packs_rows()) return 0;
     constexpr int64_t kLine = 64 / int64_t(sizeof(T));
     return round_up((shared.task_rows + loops_.rows) * blocks_.depth, kLine);
   }
 
+  // Part of a product that tasks share: all that some rows of a and columns of b give for some k.
+  struct Round {
+    int64_t row, column, k0;
+    T *a, *b;  // packed
+  };
+
+  bool advance(Round& round, const SharedBlocks& shared) const {
+    if ((round.row += shared.rows) < p_.m) return true;
+    round.row = 0;
+    if ((round.k0 += blocks_.depth) < p_.k) return true;
+    round.k0 = 0;
+    return (round.column += blocks_.columns) < p_.n;
+  }
+
+  // While a round is multiplied the next one is packed, so that threads wait for each other once a
+  // round.
   void run_sharing(const SharedBlocks& shared) {
-    const int64_t a_room = room_of_rows(shared);
-    const int64_t row_tasks = divide_up(std::min(p_.m, shared.rows), shared.task_rows);
+    const int64_t most_rows = std::min(p_.m, shared.rows);
+    const int64_t a_size = divide_up(most_rows, shared.task_rows) * room_of_rows(shared);
     const int64_t columns = round_up(std::min(p_.n, blocks_.columns), loops_.columns);
-    T* const a = reinterpret_cast<T*>(scratch(
-        Scratch::launch, (row_tasks * a_room + columns * blocks_.depth) * int64_t(sizeof(T))));
-    T* const b = a + row_tasks * a_room;
-    for (int64_t j = 0; j < p_.n; j += blocks_.columns) {
-      for (int64_t k0 = 0; k0 < p_.k; k0 += blocks_.depth) {
-        for (int64_t i = 0; i < p_.m; i += shared.rows) {
-          sum_sharing({i, std::min(shared.rows, p_.m - i), j, std::min(blocks_.columns, p_.n - j)},
-                      k0, shared, a, b);
-        }
+    const int64_t b_size = columns * blocks_.depth;
+    T* const room =
+        reinterpret_cast<T*>(scratch(Scratch::launch, 2 * (a_size + b_size) * int64_t(sizeof(T))));
+    T *spare_a = room + a_size, *spare_b = room + 2 * a_size + b_size;
+    Round round = {0, 0, 0, room, room + 2 * a_size};
+    auto pack_first = [&](int64_t begin, int64_t end) { pack(round, shared, begin, end); };
+    thread_pool().parallel_for(pack_tasks(round, shared), 1, std::cref(pack_first));
+    for (bool more = true; more;) {
+      Round next = round;
+      more = advance(next, shared);
+      std::swap(next.a, spare_a);
+      if (next.row == 0) std::swap(next.b, spare_b);
+      sum_round(round, more ? &next : nullptr, shared);
+      round = next;
+    }
+  }
+
+  int64_t rows_of(const Round& round, const SharedBlocks& shared) const {
+    return std::min(shared.rows, p_.m - round.row);
+  }
+  int64_t columns_of(const Round& round) const {
+    return std::min(blocks_.columns, p_.n - round.column);
+  }
+  int64_t depth_of(const Round& round) const { return std::min(blocks_.depth, p_.k - round.k0); }
+
+  // Rows of a, unless they are read where they lie, then panels of b, which rounds of other rows
+  // find packed.
+  int64_t row_packs(const Round& round, const SharedBlocks& shared) const {
+    return packs_rows() ? divide_up(rows_of(round, shared), shared.task_rows) : 0;
+  }
+  int64_t pack_tasks(const Round& round, const SharedBlocks& shared) const {
+    return row_packs(round, shared) +
+           (round.row == 0 ? divide_up(columns_of(round), loops_.columns) : 0);
+  }
+
+  void pack(const Round& round, const SharedBlocks& shared, int64_t begin, int64_t end) const {
+    const int64_t row_tasks = row_packs(round, shared);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = (i - row_tasks) * loops_.columns, depth = depth_of(round);
+      if (i < row_tasks) {
+        left_of(round, shared, i);
+      } else {
+        pack_b(round.b + column * depth, round.column + column, round.k0, depth);
       }
     }
   }
 
-  // All threads pack rows of a, and for the first rows panels of b; then they multiply.
-  void sum_sharing(const Region& r, int64_t k0, const SharedBlocks& shared, T* a, T* b) const {
-    const int64_t depth = std::min(blocks_.depth, p_.k - k0);
-    const int64_t a_room = room_of_rows(shared);
-    const int64_t row_tasks = divide_up(r.rows, shared.task_rows);
-    const auto left_of = [&](int64_t task) {
-      const int64_t row = task * shared.task_rows;
-      return left_panels(a + task * a_room, r.row + row, std::min(shared.task_rows, r.rows - row),
-                         k0, depth);
-    };
-    const int64_t panels = r.row == 0 ? divide_up(r.columns, loops_.columns) : 0;
-    auto pack = [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t column = (i - row_tasks) * loops_.columns;
-        if (i < row_tasks) {
-          left_of(i);
-        } else {
-          pack_b(b + column * depth, r.column + column, k0, depth);
-        }
-      }
-    };
-    thread_pool().parallel_for(row_tasks + panels, 1, std::cref(pack));
-    const bool is_packed = !direct_rows_ && !direct_columns_;
+  Left<T> left_of(const Round& round, const SharedBlocks& shared, int64_t task) const {
+    const int64_t row = task * shared.task_rows;
+    return left_panels(round.a + task * room_of_rows(shared), round.row + row,
+                       std::min(shared.task_rows, rows_of(round, shared) - row), round.k0,
+                       depth_of(round));
+  }
+
+  // Each task multiplies a block, and packs its share of the next round.
+  void sum_round(const Round& round, const Round* next, const SharedBlocks& shared) const {
+    const int64_t rows = rows_of(round, shared), columns = columns_of(round);
+    const int64_t row_tasks = divide_up(rows, shared.task_rows), depth = depth_of(round);
+    const int64_t tasks = row_tasks * divide_up(columns, shared.task_columns);
+    const int64_t packs = next == nullptr ? 0 : pack_tasks(*next, shared);
     auto task = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t at = i % row_tasks, row = at * shared.task_rows;
         const int64_t column = i / row_tasks * shared.task_columns;
-        const Left<T> left = is_packed
-                                 ? Left<T>{a + at * a_room, loops_.rows, loops_.rows * depth, false}
-                                 : left_of(at);
-        sum_panels({r.row + row, std::min(shared.task_rows, r.rows - row), r.column + column,
-                    std::min(shared.task_columns, r.columns - column)},
-                   k0, left, b + column * depth);
+        const Left<T> left = packs_rows() ? Left<T>{round.a + at * room_of_rows(shared),
+                                                    loops_.rows, loops_.rows * depth, false}
+                                          : left_of(round, shared, at);
+        const Region block = {round.row + row, std::min(shared.task_rows, rows - row),
+                              round.column + column,
+                              std::min(shared.task_columns, columns - column)};
+        sum_panels(block, round.k0, left, round.b + column * depth);
+        if (packs > 0) pack(*next, shared, packs * i / tasks, packs * (i + 1) / tasks);
       }
     };
-    const int64_t column_tasks = divide_up(r.columns, shared.task_columns);
-    thread_pool().parallel_for(row_tasks * column_tasks, 1, std::cref(task));
+    thread_pool().parallel_for(tasks, 1, std::cref(task));
   }
 
-  // A block of c by packed panels of b, one after the other.
+  // A block of c by packed panels of b, one after the other; behind some of them, what follows on
+  // the columns they gave.
   void sum_panels(const Region& r, int64_t k0, const Left<T>& left, const T* b) const {
     GemmTile<T> tile = {};
+    tile.k = std::min(blocks_.depth, p_.k - k0);
     tile.add = k0 > 0;
     tile.b_step = loops_.columns;
     tile.c_step = p_.c_row;
-    for (int64_t j = 0; j < r.columns; j += loops_.columns) {
-      tile.k = std::min(blocks_.depth, p_.k - k0);
-      tile.b = b + j * tile.k;
-      tile.c = reinterpret_cast<T*>(c_at(r.row, r.column + j));
-      tile.width = std::min<int64_t>(loops_.columns, r.columns - j);
-      multiply(left, r.rows, tile);
+    const int64_t strip = kNearPanels * loops_.columns;
+    for (int64_t start = 0; start < r.columns; start += strip) {
+      const Region near = {r.row, r.rows, r.column + start, std::min(strip, r.columns - start)};
+      for (int64_t j = 0; j < near.columns; j += loops_.columns) {
+        tile.b = b + (start + j) * tile.k;
+        tile.c = reinterpret_cast<T*>(c_at(near.row, near.column + j));
+        tile.width = std::min<int64_t>(loops_.columns, near.columns - j);
+        multiply(left, r.rows, tile);
+      }
+      if (k0 + tile.k == p_.k) finish(near);
     }
   }
 
@@ -245,9 +260,14 @@ class FloatProduct {
   }
 
   void sum_region(const Region& region, const Output<T>& out) const {
-    if (dots_) return sum_dots(region, out);
-    if (direct_b_) return sum_direct(region, out);
-    sum_packed(region, out);
+    if (!dots_ && !direct_b_) return sum_packed(region, out);
+    dots_ ? sum_dots(region, out) : sum_direct(region, out);
+    finish(region);
+  }
+
+  // Elements of c that are complete and where they belong.
+  void finish(const Region& r) const {
+    if (epilogue_ != nullptr) finish_block(*epilogue_, r);
   }
 
   // This thread's memory for the packed operands of a region, and for its sums.
@@ -294,9 +314,8 @@ class FloatProduct {
     const Room memory = room(r);
     const int64_t near = cache_sizes().first / 2 / (r.rows * int64_t(sizeof(T)));
     const int64_t strip =
-        far_b_ && p_.m > kStreamedRows
-            ? round_up(std::max<int64_t>(near, 16 * loops_.columns), loops_.columns)
-            : r.columns;
+        reads_ahead() ? round_up(std::max<int64_t>(near, 16 * loops_.columns), loops_.columns)
+                      : r.columns;
     for (int64_t j = 0; j < r.columns; j += strip) {
       for (int64_t k0 = 0; k0 < p_.k; k0 += blocks_.depth) {
         sum_strip({r.row, r.rows, r.column + j, std::min(strip, r.columns - j)}, k0, memory,
@@ -317,7 +336,7 @@ class FloatProduct {
       tile.c = out.at + j;
       tile.b = b_at(k0, r.column + j);
       tile.b_step = p_.b_row;
-      tile.ahead = far_b_ && p_.m > kStreamedRows ? tile.b + tile.width : nullptr;
+      tile.ahead = reads_ahead() ? tile.b + tile.width : nullptr;
       if (tile.width % loops_.lanes != 0 && !loops_.reads_exactly) {
         pack_b(memory.b, r.column + j, k0, tile.k);
         tile.b = memory.b;
@@ -325,15 +344,6 @@ class FloatProduct {
       }
       multiply(left, r.rows, tile);
     }
-  }
-
-  // Of the next panel, when `rest` columns are left: whole vectors unless kernels read exactly.
-  int64_t direct_width(int64_t rows, int64_t rest) const {
-    const int64_t lanes = loops_.lanes;
-    const int64_t most = tile_height(rows) == rows ? loops_.widest[rows - 1] : loops_.vectors;
-    const int64_t whole = loops_.reads_exactly ? divide_up(rest, lanes) : rest / lanes;
-    const int64_t vectors = whole >= most ? most : std::min<int64_t>(whole, loops_.vectors);
-    return vectors == 0 ? rest : std::min(rest, vectors * lanes);
   }
 
   void sum_packed(const Region& r, const Output<T>& out) const {
@@ -345,6 +355,7 @@ class FloatProduct {
           const Region block = {r.row + i, std::min(blocks_.rows, r.rows - i), r.column + j,
                                 columns};
           sum_block(block, k0, i == 0, memory, {out.at + i * out.step + j, out.step});
+          if (k0 + blocks_.depth >= p_.k) finish(block);
         }
       }
     }
@@ -378,94 +389,25 @@ class FloatProduct {
     }
   }
 
-  // Of the tiles that `rows` are cut into: even ones, because one of a row or two would keep few of
-  // the adders busy.
-  int64_t tile_height(int64_t rows) const { return divide_up(rows, divide_up(rows, loops_.rows)); }
-
-  // All rows of `left` times the panel of b in `tile`.
-  void multiply(const Left<T>& left, int64_t rows, GemmTile<T> tile) const {
-    const int64_t height = tile_height(rows), vectors = divide_up(tile.width, loops_.lanes);
-    const auto& kernels = left.by_rows ? loops_.by_rows : loops_.by_columns;
-    tile.a_step = left.step;
-    // Several tiles take turns in fetching ahead: one alone could ask for more than is under way.
-    const bool turns = height < rows;
-    if (tile.ahead != nullptr) tile.ahead_vectors = turns ? 1 : vectors;
-    tile.a = left.at;
-    for (int64_t i = 0, t = 0; i < rows; i += height, ++t) {
-      kernels[std::min(height, rows - i) - 1][vectors - 1](tile);
-      tile.a += left.tile_step;
-      tile.c += height * tile.c_step;
-      if (tile.ahead_vectors > 0) {
-        tile.ahead += tile.ahead_run > 0 ? tile.ahead_run : loops_.lanes;
-      }
-      if (t + 1 == vectors) tile.ahead_vectors = 0;
-    }
-  }
-
-  // Rows [row, row + rows) of a, k in [k0, k0 + depth), packed into `to` unless they can be read
-  // where they lie.
-  Left<T> left_panels(T* to, int64_t row, int64_t rows, int64_t k0, int64_t depth) const {
-    const int64_t height = tile_height(rows);
-    if (direct_rows_) return {a_at(row, k0), p_.a_row, height * p_.a_row, true};
-    if (direct_columns_) return {a_at(row, k0), p_.a_column, height, false};
-    const Left<T> left = {to, loops_.rows, loops_.rows * depth, false};
-    if (plain_ && p_.a_row == 1) {
-      // Rows behind the last do no harm, and whole tiles are faster to copy.
-      const int64_t length = std::min(round_up(rows, height) + loops_.rows - height, p_.m - row);
-      loops_.copy_a({to, a_at(row, k0), p_.a_column, depth, length, height});
-      return left;
-    }
-    for (int64_t i = 0; i < rows; i += height, to += left.tile_step) {
-      const int64_t count = std::min<int64_t>(loops_.rows, p_.m - row - i);
-      if (plain_ && p_.a_column == 1) {
-        loops_.transpose_a({to, a_at(row + i, k0), p_.a_row, count, depth, 0});
-      } else {
-        load_(to, p_.a + ((row + i) * p_.a_row + k0 * p_.a_column) * size_,
-              {depth, count, loops_.rows, 1, p_.a_column, p_.a_row});
-      }
-    }
-    return left;
-  }
-
-  // A panel of b from `column` on as [depth][loops_.columns], with zeros behind the last column
-  // where kernels read them.
-  void pack_b(T* to, int64_t column, int64_t k0, int64_t depth) const {
-    const int64_t width = std::min<int64_t>(loops_.columns, p_.n - column);
-    const T* from = b_at(k0, column);
-    if (plain_ && p_.b_column == 1) {
-      return loops_.copy_b({to, from, p_.b_row, depth, width, loops_.columns});
-    }
-    if (plain_ && p_.b_row == 1) {
-      return loops_.transpose_b({to, from, p_.b_column, width, depth, 0});
-    }
-    if (width < loops_.columns) std::memset(to, 0, size_t(depth * loops_.columns) * sizeof(T));
-    load_(to, p_.b + (k0 * p_.b_row + column * p_.b_column) * size_,
-          {depth, width, loops_.columns, 1, p_.b_row, p_.b_column});
-  }
-
-  Product p_;
-  const GemmLoops<T>& loops_;
-  MoveLoop load_, store_;
-  int size_;
-  bool plain_;  // elements are in memory what they are in registers
-
-  Blocks blocks_ = {};
-  bool dots_ = false;
-  bool direct_b_ = false, far_b_ = false, direct_c_ = false;
-  bool direct_rows_ = false, direct_columns_ = false;  // of a
+  const Epilogue* epilogue_ = nullptr;  // of blocks as they are completed
 };
 
 }  // namespace
 
-void multiply_floats(const Product& p) {
+void multiply_floats(const Product& p, const Epilogue* epilogue) {
+  TESSERA_ASSERT(epilogue == nullptr || !is_half(p.dtype));
   switch (p.dtype) {
-    case DType::f64: return FloatProduct<double>(p, gemms().f64, Storage::bytes8).run();
-    case DType::f16: return FloatProduct<float>(p, gemms().f32, Storage::f16).run();
+    case DType::f64: return FloatProduct<double>(p, gemms().f64, Storage::bytes8).run(epilogue);
+    case DType::f16: return FloatProduct<float>(p, gemms().f32, Storage::f16).run(nullptr);
     case DType::bf16:
       if (multiply_bf16(p)) return;
-      return FloatProduct<float>(p, gemms().f32, Storage::bf16).run();
-    default: return FloatProduct<float>(p, gemms().f32, Storage::bytes4).run();
+      return FloatProduct<float>(p, gemms().f32, Storage::bf16).run(nullptr);
+    default: return FloatProduct<float>(p, gemms().f32, Storage::bytes4).run(epilogue);
   }
+}
+
+int64_t epilogue_group(DType dtype) {
+  return dtype == DType::f64 ? gemms().f64.rows : gemms().f32.rows;
 }
 
 }  // namespace tessera::cpu

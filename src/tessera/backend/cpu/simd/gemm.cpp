@@ -223,8 +223,7 @@ constexpr GemmLoops<T> make_loops() {
   loops.reads_exactly = kReadsExactly;
   loops.copy_b = copy_lines<T, kColumns<T>>;
   loops.copy_a = copy_lines<T, kRows>;
-  loops.transpose_b = transpose_lines<T, kColumns<T>, true>;
-  loops.transpose_a = transpose_lines<T, kRows, false>;
+  loops.transpose_b = transpose_lines<T, kColumns<T>>;
   loops.dots = dots<T>;
   fill_kernels<T, kRows>(loops);
   return loops;

@@ -99,7 +99,7 @@ TESSERA_INLINE void transpose_four(T* to, const T* from, int64_t step, int64_t l
   }
 }
 
-template <class T, int64_t kStep, bool kZeros>
+template <class T, int64_t kStep>
 void transpose_lines(const GemmPack<T>& pack) {
   int64_t l = 0;
   for (; l + 4 <= pack.count; l += 4) {
@@ -111,7 +111,7 @@ void transpose_lines(const GemmPack<T>& pack) {
       pack.to[e * kStep + l] = pack.from[l * pack.from_step + e];
     }
   }
-  if (!kZeros || kReadsExactly) return;
+  if (kReadsExactly) return;
   for (; l % kLanes<T> != 0; ++l) {
     for (int64_t e = 0; e < pack.length; ++e) pack.to[e * kStep + l] = 0;
   }

@@ -33,6 +33,8 @@ namespace {
 #include "tessera/backend/cpu/simd/exp_below.h"
 //
 #include "tessera/backend/cpu/simd/rows.h"
+//
+#include "tessera/backend/cpu/simd/finish.h"
 
 constexpr LoopTable make_table() {
   LoopTable table{};
@@ -43,6 +45,7 @@ constexpr LoopTable make_table() {
   fill_folds(table);
   fill_chains(table);
   fill_rows(table);
+  fill_finishes(table);
   return table;
 }
 

@@ -1,0 +1,133 @@
+#include "tessera/backend/cpu/kernels/product_tiles.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tessera/backend/cpu/isa.h"
+
+namespace tessera::cpu {
+
+namespace {
+
+// Where the ways of computing cross over (bench/gemm.cpp).
+constexpr int64_t kFewTiles = 6;           // of rows: up to here, b is read where it lies
+constexpr int64_t kFewPanels = 4;          // of columns, side by side: the same
+constexpr int64_t kFarDepth = 16;          // of blocks of such a b that no cache holds, if a is
+constexpr int64_t kFarDepthOfTiles = 128;  // one tile high, or more
+constexpr int64_t kStreamedRows = 2;    // up to here, the hardware fetches ahead better than we do,
+constexpr int64_t kStreamedDepth = 8;   // from as many rows of b as it can follow
+constexpr int64_t kFewColumns = 256;    // up to here, columns of a are read where they lie
+constexpr int64_t kFewDotRows = 64;     // up to here, dot products beat packing a transposed b
+constexpr int64_t kWorthDots = 64;      // terms of a dot product
+constexpr int64_t kWorthSwapping = 32;  // terms of a sum, where c^T = b^T a^T has better tiles
+
+}  // namespace
+
+template <class T>
+ProductTiles<T>::ProductTiles(const Product& p, const GemmLoops<T>& loops, Storage storage)
+    : p_(p),
+      loops_(loops),
+      load_(cpu::loops().load[int(storage)]),
+      store_(cpu::loops().store[int(storage)]),
+      size_(size_of(p.dtype)),
+      plain_(storage == Storage::bytes4 || storage == Storage::bytes8),
+      swapped_(p.n <= loops.lanes && p.m > p.n && p.k >= kWorthSwapping) {
+  if (swapped_) p_ = transposed(p_);
+  if (p_.m == 1) p_.a_row = 1;
+  if (p_.k == 1) p_.a_column = p_.b_row = 1;
+  if (p_.n == 1) p_.b_column = 1;
+}
+
+template <class T>
+void ProductTiles<T>::plan(const ProductShape& s) {
+  blocks_ = choose_blocks(s);
+  dots_ = plain_ && p_.b_row == 1 && (p_.b_column != 1 || p_.n == 1) && p_.m <= kFewDotRows &&
+          p_.k >= std::max(kWorthDots, 8 * p_.m);
+  const bool short_rows = p_.b_row > 0 && p_.b_row <= kFewPanels * loops_.columns;
+  direct_b_ = plain_ && p_.b_column == 1 && (p_.m <= kFewTiles * loops_.rows || short_rows);
+  const int64_t b_bytes = p_.k * p_.n * size_, cache = cache_sizes().second;
+  far_b_ = direct_b_ && !short_rows && b_bytes > 4 * cache;
+  if (far_b_ && p_.m <= kStreamedRows) {
+    blocks_.depth = std::min(kStreamedDepth, blocks_.depth);
+  } else if (far_b_ && b_bytes > 16 * cache) {
+    blocks_.depth = std::min(p_.m <= loops_.rows ? kFarDepth : kFarDepthOfTiles, blocks_.depth);
+  }
+  direct_c_ = plain_ && p_.c_column == 1;
+  direct_rows_ = plain_ && p_.a_column == 1;
+  direct_columns_ = plain_ && p_.a_row == 1 && p_.n <= kFewColumns;
+}
+
+template <class T>
+bool ProductTiles<T>::reads_ahead() const {
+  return far_b_ && p_.m > kStreamedRows;
+}
+
+template <class T>
+int64_t ProductTiles<T>::direct_width(int64_t rows, int64_t rest) const {
+  const int64_t lanes = loops_.lanes;
+  const int64_t most = tile_height(rows) == rows ? loops_.widest[rows - 1] : loops_.vectors;
+  const int64_t whole = loops_.reads_exactly ? divide_up(rest, lanes) : rest / lanes;
+  const int64_t vectors = whole >= most ? most : std::min<int64_t>(whole, loops_.vectors);
+  return vectors == 0 ? rest : std::min(rest, vectors * lanes);
+}
+
+template <class T>
+void ProductTiles<T>::multiply(const Left<T>& left, int64_t rows, GemmTile<T> tile) const {
+  const int64_t height = tile_height(rows), vectors = divide_up(tile.width, loops_.lanes);
+  const auto& kernels = left.by_rows ? loops_.by_rows : loops_.by_columns;
+  tile.a_step = left.step;
+  // Several tiles take turns in fetching ahead: one alone could ask for more than is under way.
+  const bool turns = height < rows;
+  if (tile.ahead != nullptr) tile.ahead_vectors = turns ? 1 : vectors;
+  tile.a = left.at;
+  for (int64_t i = 0, t = 0; i < rows; i += height, ++t) {
+    kernels[std::min(height, rows - i) - 1][vectors - 1](tile);
+    tile.a += left.tile_step;
+    tile.c += height * tile.c_step;
+    if (tile.ahead_vectors > 0) {
+      tile.ahead += tile.ahead_run > 0 ? tile.ahead_run : loops_.lanes;
+    }
+    if (t + 1 == vectors) tile.ahead_vectors = 0;
+  }
+}
+
+template <class T>
+Left<T> ProductTiles<T>::left_panels(T* to, int64_t row, int64_t rows, int64_t k0,
+                                     int64_t depth) const {
+  const int64_t height = tile_height(rows);
+  if (direct_rows_) return {a_at(row, k0), p_.a_row, height * p_.a_row, true};
+  if (direct_columns_) return {a_at(row, k0), p_.a_column, height, false};
+  const Left<T> left = {to, loops_.rows, loops_.rows * depth, false};
+  if (plain_ && p_.a_row == 1) {
+    // Rows behind the last do no harm, and whole tiles are faster to copy.
+    const int64_t length = std::min(round_up(rows, height) + loops_.rows - height, p_.m - row);
+    loops_.copy_a({to, a_at(row, k0), p_.a_column, depth, length, height});
+    return left;
+  }
+  for (int64_t i = 0; i < rows; i += height, to += left.tile_step) {
+    const int64_t count = std::min<int64_t>(loops_.rows, p_.m - row - i);
+    load_(to, p_.a + ((row + i) * p_.a_row + k0 * p_.a_column) * size_,
+          {depth, count, loops_.rows, 1, p_.a_column, p_.a_row});
+  }
+  return left;
+}
+
+template <class T>
+void ProductTiles<T>::pack_b(T* to, int64_t column, int64_t k0, int64_t depth) const {
+  const int64_t width = std::min<int64_t>(loops_.columns, p_.n - column);
+  const T* from = b_at(k0, column);
+  if (plain_ && p_.b_column == 1) {
+    return loops_.copy_b({to, from, p_.b_row, depth, width, loops_.columns});
+  }
+  if (plain_ && p_.b_row == 1) {
+    return loops_.transpose_b({to, from, p_.b_column, width, depth, 0});
+  }
+  if (width < loops_.columns) std::memset(to, 0, size_t(depth * loops_.columns) * sizeof(T));
+  load_(to, p_.b + (k0 * p_.b_row + column * p_.b_column) * size_,
+        {depth, width, loops_.columns, 1, p_.b_row, p_.b_column});
+}
+
+template class ProductTiles<float>;
+template class ProductTiles<double>;
+
+}  // namespace tessera::cpu
