@@ -235,7 +235,8 @@ DEVICE void work(const Task& task, Unit* kept, const Piece& piece, i64 row, i32 
 
 // Statistics of pieces are joined as Chan, Golub and LeVeque do. Weights begin elsewhere than rows:
 // a lane takes two neighbouring units of them, both of which hold some that it asks for, and the
-// part in between (the last columns are single, so that it is not beyond the weights); where the two weights begin differently, or y otherwise than x, all is single.
+// part in between (the last columns are single, so that it is not beyond the weights); where the
+// two weights begin differently, or y otherwise than x, all is single.
 inline constexpr std::string_view kLayerNormOfRow = R"(
 #define KEEPS false
 
