@@ -7,7 +7,7 @@ biases, tied head, tanh GELU, B = 8, f32, AdamW. Prints tokens per second, media
 torch.compile, each with AdamW's implementations (for-loop, foreach, fused): the best counts. With --beside, the program
 bench_gpt_step at PATH takes turns with eager and compiled steps (fused AdamW), round by round, and the medians of all
 steps are compared: a machine whose speed changes from minute to minute is the same machine for all of them. With
---train, the command `tessera` at PATH is timed behind them: `tessera train` of the same model on a text of 65
+--train, the command `tessera` at PATH takes its turns, too: `tessera train` of the same model on a text of 65
 characters, with clipping, which the others leave out.
 """
 import argparse
@@ -127,18 +127,23 @@ def take_turns(program, command, rounds, steps):
     sides = {"Tessera": our_step, **{name: lambda step=step: seconds_of(step) for name, step in torch_steps.items()}}
     times = {name: [] for name in sides}
     rates = {}  # of the latest round
+    trained = []
     for turn in range(rounds):
         for name, step in sides.items():
             step()  # its threads wake, and the others' have fallen asleep
             times[name] += [step() for _ in range(steps)]
             rates[name] = BATCH * CONTEXT / statistics.median(times[name][-steps:])
+        if command:
+            trained.append(rate_of_command(command, steps))
+            rates["train"] = trained[-1]
         print(f"round {turn}:", ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items()), flush=True)
-    if command:
-        trained = [rate_of_command(command, steps) for _ in range(3)]
-        print(f"tessera train: {', '.join(f'{rate:.0f}' for rate in trained)} tokens/s", flush=True)
     for name, values in times.items():
         print(f"{name:9s} median {BATCH * CONTEXT / statistics.median(values):.0f}, best {BATCH * CONTEXT / min(values):.0f} tokens/s")
     best = min(statistics.median(times[name]) for name in torch_steps)
+    if command:
+        rate = statistics.median(trained)
+        print(f"tessera train median {rate:.0f}, best {max(trained):.0f} tokens/s, "
+              f"{rate * best / (BATCH * CONTEXT):.3f} of the best of PyTorch")
     print(f"Tessera / the best of PyTorch, by medians: {best / statistics.median(times['Tessera']):.3f}, "
           f"by best steps: {min(min(times[name]) for name in torch_steps) / min(times['Tessera']):.3f}")
 
