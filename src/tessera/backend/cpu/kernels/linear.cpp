@@ -60,18 +60,20 @@ class Linear : public NamedKernel {
   }
 
   void run_slope(std::span<char* const> at, char* y, char* sums) const {
+    const View& x = view(2);
     const int64_t all = padded(m() * n() * size());
+    const int64_t y_bytes = y == nullptr ? all : 0;
+    const int64_t x_bytes = x.strides[1] == 1 || n() == 1 ? 0 : all;
     const int64_t groups = padded(divide_up(m(), group_) * n() * size());
-    char* const room = scratch(Scratch::beside, 2 * all + groups);
+    char* const room = scratch(Scratch::beside, y_bytes + x_bytes + groups);
     Epilogue e = {loops_.slope, dtype(), m(), n(), y, view(3).strides[0]};
     if (y == nullptr) {
       e.c = room;
       e.c_row = n();
     }
-    e.x = packed(address(at, 2), {m(), n(), n(), 1, view(2).strides[0], view(2).strides[1]},
-                 room + all);
-    e.x_row = e.x == room + all ? n() : view(2).strides[0];
-    e.partial_sums = sums == nullptr ? nullptr : room + 2 * all;
+    e.x = packed(address(at, 2), {m(), n(), n(), 1, x.strides[0], x.strides[1]}, room + y_bytes);
+    e.x_row = x_bytes > 0 ? n() : x.strides[0];
+    e.partial_sums = sums == nullptr ? nullptr : room + y_bytes + x_bytes;
     e.group = group_;
     multiply(at, e);
     if (sums != nullptr) sum_groups(e, sums);
