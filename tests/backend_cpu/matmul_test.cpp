@@ -135,8 +135,8 @@ TEST(Matmul, EveryInstructionSet) {
   cpu::set_isa(before);
 }
 
-// Such rows of a share few ways of a cache, and are taken in lower tiles: those have to exist for
-// every width. Half a page, and rows that are all the same one.
+// Rows of a that share few ways of a cache, and rows that are all the same one, for every height of
+// tiles.
 TEST(Matmul, FewRowsHalfAPageApart) {
   const cpu::Isa before = cpu::isa();
   for (cpu::Isa isa : cpu::available_isas()) {
@@ -162,7 +162,8 @@ TEST(Matmul, FewRowsHalfAPageApart) {
 TEST(Matmul, EveryWayInEveryInstructionSet) {
   const int64_t sizes[][3] = {{1, 4100, 300}, {2, 4100, 300}, {9, 4100, 300}, {14, 4100, 300},
                               {70, 300, 60},  {60, 50, 600},  {20, 3, 600},   {700, 16, 40},
-                              {16, 17, 5000}, {1, 1, 9000},   {600, 520, 30}, {25, 129, 800}};
+                              {16, 17, 5000}, {1, 1, 9000},   {600, 520, 30}, {25, 129, 800},
+                              {1, 20011, 131}};
   const cpu::Isa before = cpu::isa();
   for (cpu::Isa isa : cpu::available_isas()) {
     cpu::set_isa(isa);

@@ -70,6 +70,9 @@ struct GemmLoops {
 
   // c[i * c_step + j] = Σ_p a[i * a_step + p] · b[j * b_step + p] for i in [0, m), j in [0, width).
   void (*dots)(int64_t m, const GemmTile<T>&);
+
+  // c[j] = Σ_p a[p * a_step] · b[p * b_step + j] for j in [0, width), as b's rows stream by.
+  void (*one_row)(const GemmTile<T>&);
 };
 
 struct GemmTable {

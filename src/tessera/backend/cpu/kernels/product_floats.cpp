@@ -311,6 +311,7 @@ class FloatProduct : ProductTiles<T> {
   // b is used where it lies; one that no cache holds, in strips whose sums stay in the first-level
   // cache while b's rows stream by.
   void sum_direct(const Region& r, const Output<T>& out) const {
+    if (far_b_ && p_.m == 1) return sum_one_row(r, out);
     const Room memory = room(r);
     const int64_t near = cache_sizes().first / 2 / (r.rows * int64_t(sizeof(T)));
     const int64_t strip =
@@ -322,6 +323,18 @@ class FloatProduct : ProductTiles<T> {
                   {out.at + j, out.step});
       }
     }
+  }
+
+  void sum_one_row(const Region& r, const Output<T>& out) const {
+    GemmTile<T> tile = {};
+    tile.k = p_.k;
+    tile.a = a_at(0, 0);
+    tile.a_step = p_.a_column;
+    tile.b = b_at(0, r.column);
+    tile.b_step = p_.b_row;
+    tile.c = out.at;
+    tile.width = r.columns;
+    loops_.one_row(tile);
   }
 
   void sum_strip(const Region& r, int64_t k0, const Room& memory, const Output<T>& out) const {

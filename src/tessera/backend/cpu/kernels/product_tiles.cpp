@@ -10,7 +10,7 @@ namespace tessera::cpu {
 namespace {
 
 // Where the ways of computing cross over (bench/gemm.cpp).
-constexpr int64_t kFewTiles = 6;           // of rows: up to here, b is read where it lies
+constexpr int64_t kFewTiles = 8;           // of rows: up to here, b is read where it lies
 constexpr int64_t kFewPanels = 4;          // of columns, side by side: the same
 constexpr int64_t kFarDepth = 16;          // of blocks of such a b that no cache holds, if a is
 constexpr int64_t kFarDepthOfTiles = 128;  // one tile high, or more

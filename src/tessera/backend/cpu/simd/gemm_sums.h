@@ -1,5 +1,5 @@
-// Tiles of dot products, for operands that are both contiguous along k. Included by simd/gemm.cpp
-// after gemm_pack.h.
+// Tiles of dot products, for operands that are both contiguous along k, and sums of long rows.
+// Included by simd/gemm.cpp after gemm_pack.h.
 
 // The sums of neighbouring quarters of a vector's lanes, as one quad.
 template <class T>
@@ -86,5 +86,47 @@ void dots(int64_t m, const GemmTile<T>& given) {
     if (m - i == 3) dot_rows<T, 3, 4>(t, a, c);
     if (m - i == 2) dot_rows<T, 2, 8>(t, a, c);
     if (m - i == 1) dot_rows<T, 1, 8>(t, a, c);
+  }
+}
+
+// N rows of b, each times an element of a, added to c, or written there.
+template <class T, int N>
+TESSERA_INLINE void add_rows(const GemmTile<T>& t, int64_t p, int64_t begin, int64_t end,
+                             bool add) {
+  T factors[N];
+#pragma GCC unroll 8
+  for (int i = 0; i < N; ++i) factors[i] = t.a[(p + i) * t.a_step];
+  const T* b = t.b + p * t.b_step;
+  const int64_t step = t.b_step;
+  T* const c = t.c;
+  const auto sum = [&](int64_t j, const auto& load_one) __attribute__((always_inline)) {
+    V<T> total = add ? load_one(c + j) : V<T>{};
+#pragma GCC unroll 8
+    for (int i = 0; i < N; ++i) total += factors[i] * load_one(b + i * step + j);
+    return total;
+  };
+  int64_t j = begin;
+  for (; j + kLanes<T> <= end; j += kLanes<T>) {
+    store(c + j, sum(
+                     j, [](const T* at) __attribute__((always_inline)) { return load(at); }));
+  }
+  if (j == end) return;
+  const Part<T> part(end - j);
+  part.store(c + j,
+             sum(
+                 j, [&](const T* at) __attribute__((always_inline)) { return part.load(at); }));
+}
+
+// Rows are walked along strips of c that stay in the second-level cache, long enough for the
+// hardware to foresee them.
+template <class T>
+void one_row(const GemmTile<T>& t) {
+  constexpr int kTogether = 8;
+  constexpr int64_t strip = (64 << 10) / int64_t(sizeof(T));
+  for (int64_t j = 0; j < t.width; j += strip) {
+    const int64_t end = t.width - j < strip ? t.width : j + strip;
+    int64_t p = 0;
+    for (; p + kTogether <= t.k; p += kTogether) add_rows<T, kTogether>(t, p, j, end, p > 0);
+    for (; p < t.k; ++p) add_rows<T, 1>(t, p, j, end, p > 0);
   }
 }
