@@ -11,7 +11,7 @@ namespace {
 
 // Where the ways of computing cross over (bench/gemm.cpp).
 constexpr int64_t kFewTiles = 8;           // of rows: up to here, b is read where it lies
-constexpr int64_t kFewPanels = 4;          // of columns, side by side: the same
+constexpr int64_t kFewPanels = 6;          // of columns, side by side: the same
 constexpr int64_t kFarDepth = 16;          // of blocks of such a b that no cache holds, if a is
 constexpr int64_t kFarDepthOfTiles = 128;  // one tile high, or more
 constexpr int64_t kStreamedRows = 2;    // up to here, the hardware fetches ahead better than we do,
