@@ -130,10 +130,10 @@ TEST(Math, RowsAreTheSameOnEveryInstructionSet) {
       cpu::set_isa(isa);
       const cpu::RowLoops& rows = cpu::loops().rows_f32;
       std::vector<float> results(2);
-      rows.softmax(n, y.data(), x.data());
+      rows.softmax(1, n, y.data(), x.data());
       results.insert(results.end(), y.begin(), y.end());
-      rows.layer_norm(n, y.data(), &results[0], &results[1], x.data(), gamma.data(), gamma.data(),
-                      1e-5);
+      rows.layer_norm(1, n, y.data(), &results[0], &results[1], x.data(), gamma.data(),
+                      gamma.data(), 1e-5);
       cpu::set_isa(before);
       results.insert(results.end(), y.begin(), y.end());
       if (first.empty()) first = results;

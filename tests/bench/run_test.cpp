@@ -103,6 +103,14 @@ TEST(Run, UnfusedHasAKernelPerOp) {
   EXPECT_EQ(run_case(to_case(op), kQuick, quick_policy()).fact("kernels"), 2);
 }
 
+TEST(Run, AColdLineTakesCopiesInTurn) {
+  const Case made = to_case(cold(doubling()));
+  EXPECT_TRUE(made.name.ends_with(", cold")) << made.name;
+  const Line line = run_case(made, kQuick, quick_policy());
+  ASSERT_NE(line.find("cpu"), nullptr);
+  EXPECT_GT(line.find("cpu")->time.median, 0);
+}
+
 // A second CPU in the place of a GPU: what a device that is none of the CPU's own must go through.
 TEST(Run, OtherDevicesHaveAColumnWithTransfers) {
   register_backend(DeviceKind::opencl, {[] { return 1; }, [](int) { return make_cpu_backend(); }});

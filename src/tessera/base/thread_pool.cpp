@@ -80,6 +80,64 @@ struct Parts {
 
 using Body = std::function<void(int64_t, int64_t)>;
 
+// Parts [begin, end) that nobody has begun, in one word. Far from other threads' words.
+class alignas(64) Slice {
+ public:
+  void fill(int64_t begin, int64_t end) {
+    left_.store(word(begin, end), std::memory_order_relaxed);
+  }
+
+  // A part from the front or the back; -1: none is left.
+  int64_t take(bool front) {
+    uint64_t left = left_.load(std::memory_order_relaxed);
+    for (;;) {
+      const int64_t begin = int64_t(left & kHalf), end = int64_t(left >> 32);
+      if (begin >= end) return -1;
+      const uint64_t rest = front ? word(begin + 1, end) : word(begin, end - 1);
+      if (left_.compare_exchange_weak(left, rest, std::memory_order_relaxed)) {
+        return front ? begin : end - 1;
+      }
+    }
+  }
+
+ private:
+  static constexpr uint64_t kHalf = 0xffffffff;
+  static uint64_t word(int64_t begin, int64_t end) { return uint64_t(begin) | uint64_t(end) << 32; }
+  std::atomic<uint64_t> left_{0};
+};
+
+// Every thread has a run of neighbouring parts and takes them in order, then helps others from the
+// end of theirs. So a thread walks along memory, and in the next kernel along the same.
+class Slices {
+ public:
+  explicit Slices(int threads) : all_(size_t(threads)) {}
+
+  void fill(int64_t parts) {
+    count_ = std::min(int64_t(all_.size()), parts);
+    for (int64_t i = 0; i < count_; ++i) {
+      all_[size_t(i)].fill(parts * i / count_, parts * (i + 1) / count_);
+    }
+  }
+
+  void clear() {
+    for (int64_t i = 0; i < count_; ++i) all_[size_t(i)].fill(0, 0);
+  }
+
+  // The next part for a thread; -1: all are taken.
+  int64_t take(int thread) {
+    const int64_t own = thread % count_;
+    int64_t part = all_[size_t(own)].take(true);
+    for (int64_t i = 1; part < 0 && i < count_; ++i) {
+      part = all_[size_t((own + i) % count_)].take(false);
+    }
+    return part;
+  }
+
+ private:
+  std::vector<Slice> all_;
+  int64_t count_ = 1;
+};
+
 void run_alone(const Parts& parts, const Body& body) {
   for (int64_t part = 0; part < parts.count; ++part) body(parts.begin(part), parts.end(part));
 }
@@ -104,9 +162,11 @@ struct ThreadPool::State {
 
   const Body* body = nullptr;
   const Parts* parts = nullptr;
-  std::atomic<int64_t> next{0};
+  Slices slices;
   std::atomic<bool> failed{false};
   std::exception_ptr error;
+
+  explicit State(int workers) : slices(workers + 1) { TESSERA_ASSERT(workers >= 0); }
 
   ~State() {
     stop = true;
@@ -127,23 +187,24 @@ struct ThreadPool::State {
     }
   }
 
-  void work() {
+  // Thread 0 is the owner.
+  void work(int thread) {
     const InsideBody inside;
     for (;;) {
-      const int64_t part = next.fetch_add(1, std::memory_order_relaxed);
-      if (part >= parts->count) return;
+      const int64_t part = slices.take(thread);
+      if (part < 0) return;
       try {
         (*body)(parts->begin(part), parts->end(part));
       } catch (...) {
         if (!failed.exchange(true)) error = std::current_exception();
-        next.store(parts->count, std::memory_order_relaxed);
+        slices.clear();
       }
     }
   }
 
-  void help() {
+  void help(int thread) {
     ++helpers;
-    if (open) work();
+    if (open) work(thread);
     if (--helpers == 0) {
       // Passing through the mutex orders this after the owner's check or before its sleep.
       { const std::lock_guard lock(mutex); }
@@ -151,7 +212,7 @@ struct ThreadPool::State {
     }
   }
 
-  void worker_loop() {
+  void worker_loop(int thread) {
     uint32_t seen = 0;
     const auto new_round = [&] { return round != seen; };
     for (;;) {
@@ -161,7 +222,7 @@ struct ThreadPool::State {
       }
       seen = round;
       if (stop) return;
-      help();
+      help(thread);
     }
   }
 
@@ -169,11 +230,11 @@ struct ThreadPool::State {
   std::exception_ptr run_job(const Parts& job_parts, const Body& job_body) {
     body = &job_body;
     parts = &job_parts;
-    next = 0;
+    slices.fill(job_parts.count);
     failed = false;
     open = true;
     start_round(job_parts.count - 1);
-    work();
+    work(0);
     open = false;
     const auto all_left = [&] { return helpers == 0; };
     if (!spin_until(all_left)) {
@@ -184,12 +245,11 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(int workers) : state_(std::make_unique<State>()) {
-  TESSERA_ASSERT(workers >= 0);
+ThreadPool::ThreadPool(int workers) : state_(std::make_unique<State>(workers)) {
   state_->threads.reserve(size_t(workers));
   for (int i = 0; i < workers; ++i) {
     try {
-      state_->threads.emplace_back([state = state_.get()] { state->worker_loop(); });
+      state_->threads.emplace_back([state = state_.get(), i] { state->worker_loop(i + 1); });
     } catch (const std::system_error& e) {
       // Results do not depend on the number of threads, so fewer are no failure.
       log_warning("thread pool: expected ", workers, " workers, got ", i, ": ", e.what());

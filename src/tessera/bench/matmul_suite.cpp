@@ -167,7 +167,8 @@ Contest make_contest(const Product& product, const Setting& setting) {
   const auto apply = [transposed = product.transposed](const std::vector<Tensor>& in) {
     return std::vector{matmul(in[0], transposed ? transpose(in[1]) : in[1])};
   };
-  add_tessera(contest, setting, {{a, b}, apply});
+  const TensorWork work{{a, b}, apply};
+  add_tessera(contest, setting, {&work, 1});
   return contest;
 }
 

@@ -21,23 +21,31 @@ struct Moved {
 double bytes_of(const Moved& moved);
 
 // Moves each of `parts` once per call. They read the same arrays and each writes its own, as an op
-// does that has several results. Stores past the caches where that was faster in a short trial.
+// does that has several results; of several copies of all arrays each call takes the next. Stores
+// past the caches where that was faster in a short trial.
 class Mover {
  public:
-  explicit Mover(std::vector<Moved> parts);
+  explicit Mover(std::vector<Moved> parts, int copies = 1);
   void operator()() const;
   bool is_past() const { return past_; }
 
  private:
+  using Array = std::unique_ptr<float[], void (*)(void*)>;
+  struct Arrays {
+    Array a, b;
+    std::vector<Array> d;  // one a part
+  };
+
+  static Array make_array(int64_t floats);
   void run(bool past) const;
 
   std::vector<Moved> parts_;
-  std::shared_ptr<float[]> a_, b_;
-  std::vector<std::shared_ptr<float[]>> d_;  // one a part
+  std::vector<Arrays> copies_;
+  mutable size_t next_ = 0;
   bool past_ = false;
 };
 
 // A contender of the column "bytes".
-Contender move_bytes(std::vector<Moved> parts);
+Contender move_bytes(std::vector<Moved> parts, int copies = 1);
 
 }  // namespace tessera::bench

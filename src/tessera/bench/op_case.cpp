@@ -9,6 +9,7 @@ namespace tessera::bench {
 namespace {
 
 constexpr int64_t kMostCompared = int64_t(1) << 20;  // elements of one output
+constexpr int kManyCopies = 8;
 
 Tensor to_tensor(const Operand& operand) {
   return tensor(operand.values, operand.shape).to(operand.dtype).eval();
@@ -47,15 +48,23 @@ Contest make_contest(const OpCase& op, const Setting& setting) {
   const auto operands = std::make_shared<const Operands>(op.operands());
   Contest contest{reference(op, *operands), {}};
   if (op.plain) contest.contenders.push_back(plain_loop(op, operands));
-  if (!op.moved.empty()) contest.contenders.push_back(move_bytes(op.moved));
-  TensorWork work{{}, op.apply, op.options};
-  for (const Operand& operand : *operands) work.inputs.push_back(to_tensor(operand));
-  add_program_facts(contest, work);
-  add_tessera(contest, setting, work);
+  if (!op.moved.empty()) contest.contenders.push_back(move_bytes(op.moved, op.copies));
+  std::vector<TensorWork> works(size_t(op.copies), TensorWork{{}, op.apply, op.options});
+  for (TensorWork& work : works) {
+    for (const Operand& operand : *operands) work.inputs.push_back(to_tensor(operand));
+  }
+  add_program_facts(contest, works.front());
+  add_tessera(contest, setting, works);
   return contest;
 }
 
 }  // namespace
+
+OpCase cold(OpCase op) {
+  op.name += ", cold";
+  op.copies = kManyCopies;
+  return op;
+}
 
 Case to_case(OpCase op) {
   Case result;

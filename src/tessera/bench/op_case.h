@@ -51,7 +51,11 @@ struct OpCase {
   bool slow = false;
   bool plain = true;  // false: the plain loop takes too long to be timed
   CompileOptions options = {};
+  int copies = 1;  // of all operands and results, taken in turn; not by the plain loop
 };
+
+// The same with so many copies that no cache holds what a run needs.
+OpCase cold(OpCase op);
 
 Case to_case(OpCase op);
 

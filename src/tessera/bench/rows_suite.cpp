@@ -216,6 +216,8 @@ std::vector<Case> rows_cases() {
     add(layer_norm_both_case(e));
   }
   const Extent large = kExtents[1];
+  add(cold(softmax_case(large)));
+  add(cold(layer_norm_case(large)));
   add(sum_case(large, true));
   add(sum_case(large, false));
   add(cross_entropy_case({128, 50304}, false));

@@ -78,12 +78,16 @@ class Bound {
   std::vector<std::vector<std::byte>> sent_, received_;
 };
 
-Contender contender(const std::shared_ptr<Bound>& bound, Device device, bool with_transfers) {
-  Contender made{.column = cat(device, with_transfers ? kTransfers : ""),
-                 .run = [bound] { bound->run(); },
-                 .outputs = [bound] { return bound->outputs(); }};
+using Bounds = std::vector<std::shared_ptr<Bound>>;  // taken in turn
+
+Contender contender(const Bounds& bounds, Device device, bool with_transfers) {
+  const std::shared_ptr<Bound>& first = bounds.front();
+  Contender made{
+      .column = cat(device, with_transfers ? kTransfers : ""),
+      .run = [bounds, next = size_t(0)]() mutable { bounds[next++ % bounds.size()]->run(); },
+      .outputs = [first] { return first->outputs(); }};
   // Reading the results has waited for everything already.
-  if (device.kind != DeviceKind::cpu && !with_transfers) made.wait = [bound] { bound->wait(); };
+  if (device.kind != DeviceKind::cpu && !with_transfers) made.wait = [first] { first->wait(); };
   return made;
 }
 
@@ -91,17 +95,21 @@ Contender contender(const std::shared_ptr<Bound>& bound, Device device, bool wit
 
 Contender make_contender(const TensorWork& work, Device device, bool with_transfers) {
   const EagerGuard compiled(false);
-  return contender(std::make_shared<Bound>(work, device, with_transfers), device, with_transfers);
+  return contender({std::make_shared<Bound>(work, device, with_transfers)}, device, with_transfers);
 }
 
-void add_tessera(Contest& contest, const Setting& setting, const TensorWork& work) {
+void add_tessera(Contest& contest, const Setting& setting, std::span<const TensorWork> works) {
   const EagerGuard compiled(false);
   for (const Device device : setting.devices) {
-    const auto bound = std::make_shared<Bound>(work, device, false);
-    contest.contenders.push_back(contender(bound, device, false));
+    Bounds bounds;
+    for (const TensorWork& work : works) {
+      bounds.push_back(std::make_shared<Bound>(work, device, false));
+    }
+    contest.contenders.push_back(contender(bounds, device, false));
     if (device.kind == DeviceKind::cpu) continue;
-    contest.facts.push_back({cat(kKernelsOn, device), double(bound->program().report.kernels)});
-    contest.contenders.push_back(make_contender(work, device, true));
+    const double kernels = double(bounds.front()->program().report.kernels);
+    contest.facts.push_back({cat(kKernelsOn, device), kernels});
+    contest.contenders.push_back(make_contender(works.front(), device, true));
   }
 }
 

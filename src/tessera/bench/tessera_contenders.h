@@ -1,6 +1,8 @@
 // Tessera as a contender: a compiled function of tensors, on each device.
 #pragma once
 
+#include <span>
+
 #include "tessera/bench/case.h"
 #include "tessera/compile/compile.h"
 #include "tessera/tensor/autograd.h"
@@ -17,9 +19,10 @@ struct TensorWork {
 // the device is no CPU, runs are queued.
 Contender make_contender(const TensorWork& work, Device device, bool with_transfers);
 
-// One column per device; where that is no CPU, a second one with the operands' way there and the
-// results' way back, and the fact "kernels on cuda:0".
-void add_tessera(Contest& contest, const Setting& setting, const TensorWork& work);
+// One column per device. Of several works, which differ in their operands alone, each run takes the
+// next. Where the device is no CPU, a second one with the operands' way there and the results' way
+// back, and the fact "kernels on cuda:0".
+void add_tessera(Contest& contest, const Setting& setting, std::span<const TensorWork> works);
 
 // The facts "kernels" and "moved bytes" of the program compiled for the CPU.
 void add_program_facts(Contest& contest, const TensorWork& work);

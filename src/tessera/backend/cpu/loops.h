@@ -96,13 +96,14 @@ using DotLoop = void (*)(void* value, const void* a, const void* b, const Fold& 
 using CombineLoop = void (*)(int64_t n, void* value, int64_t* where, const void* part,
                              const int64_t* part_where);
 
-// One row of a named kernel; n elements. The types are float or double throughout.
+// Rows of a named kernel, one behind the other; n elements each. The types are float or double
+// throughout.
 struct RowLoops {
-  void (*softmax)(int64_t n, void* y, const void* x);
-  // Writes mean and 1 / sqrt(variance + epsilon), then y.
-  void (*layer_norm)(int64_t n, void* y, void* mean, void* rstd, const void* x, const void* gamma,
-                     const void* beta, double epsilon);
-  // Writes dx and adds to dgamma and dbeta. `streams`: dx past the caches, aligned to 64;
+  void (*softmax)(int64_t rows, int64_t n, void* y, const void* x);
+  // Writes y, and of each row its mean and 1 / sqrt(variance + epsilon) where they have an address.
+  void (*layer_norm)(int64_t rows, int64_t n, void* y, void* mean, void* rstd, const void* x,
+                     const void* gamma, const void* beta, double epsilon);
+  // One row. Writes dx and adds to dgamma and dbeta. `streams`: dx past the caches, aligned to 64;
   // stream_fence follows.
   void (*layer_norm_backward)(int64_t n, void* dx, void* dgamma, void* dbeta, const void* g,
                               const void* x, const void* gamma, const void* mean, const void* rstd,

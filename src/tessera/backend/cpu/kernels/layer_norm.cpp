@@ -65,17 +65,16 @@ class LayerNormForward : public LayerNorm {
     char *mean = address(call_, at, 4), *rstd = address(call_, at, 5);
     auto body = [&](int64_t begin, int64_t end) {
       char* own = scratch(Scratch::tile, 2 * room_bytes_);
-      for (int64_t row = begin; row < end; ++row) {
+      const bool in_place = !codec_.converts() && y != nullptr;
+      const int64_t rows = in_place ? end - begin : 1;  // at once
+      for (int64_t row = begin; row < end; row += rows) {
         const char* from = codec_.read(x + row * row_bytes_, own, columns());
         char* to = target(y, row, own + room_bytes_);
-        double dropped[2];
-        auto statistic = [&](char* output, double& room_for_one) -> void* {
-          if (output == nullptr) return &room_for_one;
-          return output + row * codec_.compute_size();
+        const auto statistic = [&](char* output) {
+          return output == nullptr ? nullptr : output + row * codec_.compute_size();
         };
-        codec_.loops().layer_norm(columns(), to, statistic(mean, dropped[0]),
-                                  statistic(rstd, dropped[1]), from, gamma, beta,
-                                  call_.attrs.scalar);
+        codec_.loops().layer_norm(rows, columns(), to, statistic(mean), statistic(rstd), from,
+                                  gamma, beta, call_.attrs.scalar);
         write(y, row, to);
       }
     };

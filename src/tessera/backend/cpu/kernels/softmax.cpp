@@ -25,11 +25,15 @@ class Softmax : public NamedKernel {
     const int64_t room_bytes =
         codec_.converts() ? padded(shape_.columns * codec_.compute_size()) : 0;
     auto body = [&](int64_t begin, int64_t end) {
+      if (!codec_.converts()) {
+        const int64_t first = begin * row_bytes;
+        return codec_.loops().softmax(end - begin, shape_.columns, y + first, x + first);
+      }
       char* room = scratch(Scratch::tile, 2 * room_bytes);
       for (int64_t row = begin; row < end; ++row) {
         const char* from = codec_.read(x + row * row_bytes, room, shape_.columns);
         char* to = codec_.target(y + row * row_bytes, room + room_bytes);
-        codec_.loops().softmax(shape_.columns, to, from);
+        codec_.loops().softmax(1, shape_.columns, to, from);
         codec_.write(y + row * row_bytes, to, shape_.columns);
       }
     };

@@ -64,14 +64,23 @@ struct Min {
   }
 };
 
+// Halves upon halves. Vectors on purpose: an array of lanes would go through memory.
+template <class Op, class T, class Lanes>
+TESSERA_INLINE T fold_halves(Lanes v) {
+  if constexpr (sizeof v == sizeof(T)) {
+    return v[0];
+  } else {
+    typedef T Half __attribute__((vector_size(sizeof v / 2)));
+    Half a, b;
+    __builtin_memcpy(&a, &v, sizeof a);
+    __builtin_memcpy(&b, reinterpret_cast<const char*>(&v) + sizeof a, sizeof b);
+    return fold_halves<Op, T>(Half(Op::apply(a, b)));
+  }
+}
+
 template <class Op, class T>
 TESSERA_INLINE T fold_lanes(V<T> v) {
-  T lanes[Wide<T>::kLanes];
-  __builtin_memcpy(lanes, &v, sizeof v);
-  for (int64_t width = Wide<T>::kLanes / 2; width >= 1; width /= 2) {
-    for (int64_t i = 0; i < width; ++i) lanes[i] = Op::apply(lanes[i], lanes[i + width]);
-  }
-  return lanes[0];
+  return fold_halves<Op, T>(v);
 }
 
 // What is folded: element i as one value, and the elements from i on as a wide one.

@@ -1,18 +1,7 @@
 // Rows of the named kernels. Included by simd/loops.cpp.
 //
-// A row is walked several times. While one walk computes, the memory of the next is fetched: where
-// the results will go, and the row behind this one (of the last row, that is memory nobody reads).
-
-template <class T>
-struct Walk {
-  const T* x;
-  const T* soon;
-  TESSERA_INLINE T one(int64_t i) const { return x[i]; }
-  TESSERA_INLINE V<T> wide(int64_t i) const {
-    __builtin_prefetch(soon + i, 1, 2);
-    return load_wide(x + i);
-  }
-};
+// A row is walked several times: its first walk while the results of the row before are written,
+// so that memory and arithmetic are both busy.
 
 // The numerators, written where the results go.
 template <class T>
@@ -20,10 +9,8 @@ struct Numerators {
   const T* x;
   T from;
   T* y;
-  int64_t n;
   TESSERA_INLINE T one(int64_t i) const { return y[i] = exp_below(x[i] - from); }
   TESSERA_INLINE V<T> wide(int64_t i) const {
-    __builtin_prefetch(x + n + i, 0, 2);
 #if defined(__AVX512F__)
     if constexpr (sizeof(T) == 4) {
       const __m512 value = exp_below(_mm512_sub_ps(_mm512_loadu_ps(x + i), _mm512_set1_ps(from)));
@@ -46,47 +33,81 @@ struct Greater : Max {
   }
 };
 
+// The numerators become results; the elements are those of the next row.
 template <class T>
-void softmax_row(int64_t n, void* y, const void* x) {
+struct Quotients {
+  T* y;
+  T scale;
+  const T* next;
+  TESSERA_INLINE T one(int64_t i) const {
+    y[i] *= scale;
+    return next[i];
+  }
+  TESSERA_INLINE V<T> wide(int64_t i) const {
+    store_wide(y + i, load_wide(y + i) * scale);
+    return load_wide(next + i);
+  }
+};
+
+template <class T>
+void softmax_rows(int64_t rows, int64_t n, void* y, const void* x) {
   T* yp = static_cast<T*>(y);
   const T* xp = static_cast<const T*>(x);
-  const T greatest = fold_source<Greater, T>(Walk<T>{xp, yp}, n);
-  const T scale = 1 / fold_source<Sum, T>(Numerators<T>{xp, greatest, yp, n}, n);
-  for (int64_t i = 0; i < n; ++i) yp[i] *= scale;
+  T greatest = fold_run<Greater, T>(xp, n);
+  for (int64_t row = 0; row < rows; ++row, xp += n, yp += n) {
+    const T scale = 1 / fold_source<Sum, T>(Numerators<T>{xp, greatest, yp}, n);
+    const T* next = row + 1 < rows ? xp + n : xp;
+    greatest = fold_source<Greater, T>(Quotients<T>{yp, scale, next}, n);
+  }
 }
 
 template <class T>
 struct SquaredDistances {
   const T* x;
   T from;
-  const T* soon;
   TESSERA_INLINE T one(int64_t i) const { return (x[i] - from) * (x[i] - from); }
   TESSERA_INLINE V<T> wide(int64_t i) const {
-    __builtin_prefetch(soon + i, 1, 2);
     const V<T> d = load_wide(x + i) - from;
     return d * d;
   }
 };
 
+// The results of a row; the elements are those of the next one.
 template <class T>
-void layer_norm_row(int64_t n, void* y, void* mean_out, void* rstd_out, const void* x,
-                    const void* gamma, const void* beta, double epsilon) {
+struct Normalized {
+  T* y;
+  const T *x, *gamma, *beta;
+  T mean, rstd;
+  const T* next;
+  TESSERA_INLINE T one(int64_t i) const {
+    const T soon = next[i];
+    y[i] = (x[i] - mean) * rstd * gamma[i] + beta[i];
+    return soon;
+  }
+  TESSERA_INLINE V<T> wide(int64_t i) const {
+    const V<T> soon = load_wide(next + i), normal = (load_wide(x + i) - mean) * rstd;
+    store_wide(y + i, normal * load_wide(gamma + i) + load_wide(beta + i));
+    return soon;
+  }
+};
+
+template <class T>
+void layer_norm_rows(int64_t rows, int64_t n, void* y, void* means, void* rstds, const void* x,
+                     const void* gamma, const void* beta, double epsilon) {
   T* yp = static_cast<T*>(y);
   const T* xp = static_cast<const T*>(x);
   const T* gp = static_cast<const T*>(gamma);
   const T* bp = static_cast<const T*>(beta);
-  const T mean = fold_run<Sum, T>(xp, n) / T(n);
-  const T variance = fold_source<Sum, T>(SquaredDistances<T>{xp, mean, yp}, n) / T(n);
-  const T rstd = 1 / sqrt(variance + T(epsilon));
-  int64_t i = 0;
-  for (; i + Wide<T>::kLanes <= n; i += Wide<T>::kLanes) {
-    __builtin_prefetch(xp + n + i, 0, 2);
-    const V<T> normal = (load_wide(xp + i) - mean) * rstd;
-    store_wide(yp + i, normal * load_wide(gp + i) + load_wide(bp + i));
+  T sum = fold_run<Sum, T>(xp, n);
+  for (int64_t row = 0; row < rows; ++row, xp += n, yp += n) {
+    const T mean = sum / T(n);
+    const T variance = fold_source<Sum, T>(SquaredDistances<T>{xp, mean}, n) / T(n);
+    const T rstd = 1 / sqrt(variance + T(epsilon));
+    const T* next = row + 1 < rows ? xp + n : xp;
+    sum = fold_source<Sum, T>(Normalized<T>{yp, xp, gp, bp, mean, rstd, next}, n);
+    if (means != nullptr) static_cast<T*>(means)[row] = mean;
+    if (rstds != nullptr) static_cast<T*>(rstds)[row] = rstd;
   }
-  for (; i < n; ++i) yp[i] = (xp[i] - mean) * rstd * gp[i] + bp[i];
-  *static_cast<T*>(mean_out) = mean;
-  *static_cast<T*>(rstd_out) = rstd;
 }
 
 // A row of g, x and gamma, seen as the two sums and the result of the gradient need it. Wide on
@@ -172,6 +193,6 @@ void layer_norm_backward_row(int64_t n, void* dx, void* dgamma, void* dbeta, con
 }
 
 constexpr void fill_rows(LoopTable& table) {
-  table.rows_f32 = {softmax_row<float>, layer_norm_row<float>, layer_norm_backward_row<float>};
-  table.rows_f64 = {softmax_row<double>, layer_norm_row<double>, layer_norm_backward_row<double>};
+  table.rows_f32 = {softmax_rows<float>, layer_norm_rows<float>, layer_norm_backward_row<float>};
+  table.rows_f64 = {softmax_rows<double>, layer_norm_rows<double>, layer_norm_backward_row<double>};
 }
