@@ -4,8 +4,8 @@
 
 #include <bit>
 
-#include "tessera/backend/cuda/kernels/chunks.h"
 #include "tessera/backend/gpu/attention.h"
+#include "tessera/backend/gpu/chunks.h"
 
 namespace tessera::cuda {
 
@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::string_view kText = R"(
 #define LANES $lanes
-#define OPTIONS $options  // base/attention_options.h
 #define WARP 32
 #define PER (16 / (i32)sizeof($S))  // elements of a chunk
 #define TEAM (D / PER)              // lanes of a key
@@ -135,7 +134,7 @@ bool suits(const gpu::AttentionCall& call) {
   if (call.q().shape[2] > kMostQueries || call.v().shape[3] != columns) return false;
   if (team < 1 || team > kWarp || !std::has_single_bit(uint64_t(team))) return false;
   for (const View* view : {&call.q(), &call.k(), &call.v()}) {
-    if (!is_chunked(*view, dtype)) return false;
+    if (!gpu::is_chunked(*view, dtype)) return false;
   }
   return true;
 }
@@ -146,11 +145,9 @@ class AttentionFew : public gpu::GpuExecutable {
       : call_(call),
         rows_(numel(call.q().shape) / call.q().shape[3]),
         lanes_(rows_ > session.device().compute_units ? kFewLanes : kManyLanes),
-        kernel_(session.build(
-            call_.call().kernel,
-            call_.source(session, kText,
-                         {{"$lanes", cat(lanes_)}, {"$options", cat(call_.options())}}),
-            "tessera_attention_few")) {}
+        kernel_(session.build(call_.call().kernel,
+                              call_.source(session, kText, {{"$lanes", cat(lanes_)}}),
+                              "tessera_attention_few")) {}
 
   void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
     kernel_->launch(stream, gpu::range_of(rows_ * lanes_, lanes_),
