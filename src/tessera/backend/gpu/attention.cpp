@@ -15,6 +15,9 @@ namespace {
 constexpr int64_t kChunkBytes = 16;
 constexpr int64_t kLocalBytes = 32768;  // more could leave a compute unit one group at a time
 constexpr int64_t kHeldBytes = 512;     // of a lane's scores and results in registers
+constexpr int64_t kHeldBeside = 320;    // the same where registers are needed for more
+constexpr int64_t kHeldAtOnce = 384;    // where so many lanes of a compute unit should have room:
+constexpr int64_t kLanesAtOnce = 384;
 constexpr int64_t kFewRows = 9;
 constexpr int64_t kAtOnce = 1;  // chunks along a product
 
@@ -103,6 +106,25 @@ class Attention : public GpuExecutable {
     return tile.rows * row;
   }
 
+  // Masks, dropout and the exponents of f64 need registers of their own.
+  bool is_plain() const {
+    return number_ == sizeof(float) &&
+           (call_.options() & (kAttentionMask | kAttentionDropout)) == 0;
+  }
+  int64_t most_held() const { return is_plain() ? kHeldBytes : kHeldBeside; }
+
+  // Groups of a compute unit that registers should have room for.
+  int64_t groups_at_once(Part part, const Tile& tile) const {
+    if (!is_plain() || held_bytes(part, tile) > kHeldAtOnce) return 1;
+    const int64_t groups =
+        std::min(most_local() / local_bytes(part, tile), kLanesAtOnce / tile.lanes());
+    return std::max<int64_t>(groups, 1);
+  }
+
+  std::string bounds_text(Part part, const Tile& tile) const {
+    return is_sized_by_launch() ? cat("LANES, ", groups_at_once(part, tile)) : "LANES";
+  }
+
   // Rows that there are fill more than half of the tile, or it is a low one.
   bool is_filled(Part part, const Tile& tile) const {
     return tile.height() < 2 * std::max(part == Part::keys ? keys_ : queries_, kFewRows);
@@ -110,21 +132,25 @@ class Attention : public GpuExecutable {
 
   bool is_sized_by_launch() const { return session_.device().dialect->is_sized_by_launch; }
 
+  // Of local memory that a launch may ask for, where that is how memory is had.
+  int64_t local_asked() const {
+    return is_sized_by_launch() ? session_.device().local_bytes_asked : 0;
+  }
+  int64_t most_local() const { return std::max(session_.device().local_bytes, local_asked()); }
+
   Tile choose_tile(Part part) const {
     const DeviceTraits& device = session_.device();
-    const int64_t asked = is_sized_by_launch() ? device.local_bytes_asked : 0;
-    const int64_t most = std::max(device.local_bytes, asked);
-    const int64_t shared = std::max(std::min(kLocalBytes, device.local_bytes), asked / 2);
-    for (const int64_t room : {shared, most}) {
+    const int64_t shared = std::max(std::min(kLocalBytes, device.local_bytes), local_asked() / 2);
+    for (const int64_t room : {shared, most_local()}) {
       for (const Tile& tile : kTiles) {
         if (tile.lanes() > device.largest_group || local_bytes(part, tile) > room) continue;
-        const bool suits = is_filled(part, tile) && held_bytes(part, tile) <= kHeldBytes;
+        const bool suits = is_filled(part, tile) && held_bytes(part, tile) <= most_held();
         if (suits || tile.rows * tile.columns == 1) return tile;
       }
     }
     fail(call_.call().kernel, ": heads of ", depth_, " and ", values_, " columns need ",
          local_bytes(part, std::end(kTiles)[-1]), " bytes of local memory, ", device.name, " has ",
-         most);
+         most_local());
   }
 
   // Whether rows are whole chunks, as the tiles have them.
@@ -161,7 +187,8 @@ class Attention : public GpuExecutable {
                       {"$rows", cat(tile.rows)},
                       {"$columns", cat(tile.columns)},
                       {"$width", cat(kChunkBytes / number_)},
-                      {"$unroll", held_bytes(part, tile) <= kHeldBytes ? "#pragma unroll" : ""},
+                      {"$unroll", held_bytes(part, tile) <= most_held() ? "#pragma unroll" : ""},
+                      {"$bounds", bounds_text(part, tile)},
                       {"$at_once", cat(kAtOnce)},
                       {"$exp", number_ == 4 ? "t_near_exp" : "exp"},
                       {"$q_packed", packed(call_.q())},

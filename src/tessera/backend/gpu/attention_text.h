@@ -71,7 +71,8 @@ $chunk
 // A warp has 4 rows of 8 lanes. Of the lanes next to each other in it one shares the row, one the
 // column, so that pairs of them ask for the same chunk.
 #if X % 8 == 0 && Y % 4 == 0
-#define LANE_X ((i32)LANE / 32 % (X / 8) * 8 + (i32)((LANE & 1) | (LANE >> 1 & 2) | (LANE >> 2 & 4)))
+#define LANE_X \
+  ((i32)LANE / 32 % (X / 8) * 8 + (i32)((LANE & 1) | (LANE >> 1 & 2) | (LANE >> 2 & 4)))
 #define LANE_Y ((i32)LANE / 32 / (X / 8) * 4 + (i32)((LANE >> 1 & 1) | (LANE >> 2 & 2)))
 #define GAP 4
 #else
@@ -79,14 +80,15 @@ $chunk
 #define LANE_Y ((i32)LANE / X)
 #define GAP Y
 #endif
-// The lanes whose y / GAP is the same have GAP * RR rows, from this one on.
-#define TEAM_ROW(y) ((y) / GAP * (GAP * RR))
-// Waits for the lanes that hold the same rows.
+// Lanes that wait for each other alone, by ROW_BARRIER: a warp that holds whole rows, or all.
 #if defined(WARP_BARRIER) && X == 8 && Y % 4 == 0
+#define TEAM_ROWS (GAP * RR)
 #define ROW_BARRIER WARP_BARRIER
 #else
+#define TEAM_ROWS ROWS
 #define ROW_BARRIER BARRIER
 #endif
+#define FIRST_ROW(y) ((y) / GAP * (GAP * RR) + (y) % GAP)
 
 // How many lanes load a row of so many chunks.
 #define ABREAST(n) ((n) >= 16 && LANES >= 16 ? 16 : (n) >= 4 && LANES >= 4 ? 4 : 1)
