@@ -126,14 +126,12 @@ void check_attention(const AttentionSpec& x, Device device, double tolerance) {
 void check_attention_tiles(Device device) {
   constexpr DType f32 = DType::f32, f64 = DType::f64;
   for (const AttentionSpec& x : std::initializer_list<AttentionSpec>{
-           {1, 2, 2, 128, 128, 64, 64, true, false, false, 0, f32},
            {2, 2, 1, 129, 161, 64, 64, true, false, false, 0, f32},
            {1, 4, 2, 127, 95, 64, 64, true, false, false, 0, f32},  // queries that see no key
            {1, 2, 1, 65, 63, 80, 80, false, false, false, 0, f32},
            {1, 2, 1, 100, 100, 128, 128, true, false, false, 0, f32},
            {2, 1, 1, 70, 70, 1, 1, true, false, false, 0, f32},
            {2, 1, 1, 33, 31, 3, 5, true, false, true, 0, f32},
-           {1, 2, 1, 150, 150, 20, 64, false, true, false, 0, f32},
            {2, 4, 2, 130, 130, 64, 24, true, true, true, 0.25, f32},
            {1, 1, 1, 40, 24, 200, 300, true, false, false, 0, f32},
            {1, 1, 1, 5, 6, 900, 700, true, false, false, 0, f32},

@@ -14,12 +14,13 @@ namespace {
 
 constexpr int64_t kChunkBytes = 16;
 constexpr int64_t kLocalBytes = 32768;  // more could leave a compute unit one group at a time
-constexpr int64_t kHeldBytes = 512;     // of a lane's scores and results in registers
-constexpr int64_t kHeldBeside = 320;    // the same where registers are needed for more
-constexpr int64_t kHeldAtOnce = 384;    // where so many lanes of a compute unit should have room:
+constexpr int64_t kFewRows = 9;         // a tile of 16 rows serves as few as there are
+constexpr int64_t kUnrolled = 1;        // chunks along a product, at a time
+
+// Of scores and results in a lane's registers: at most, where masks or f64 need registers beside
+// them, and where so many lanes of a compute unit are to have registers at once.
+constexpr int64_t kHeldBytes = 512, kHeldBeside = 320, kHeldAtOnce = 384;
 constexpr int64_t kLanesAtOnce = 384;
-constexpr int64_t kFewRows = 9;
-constexpr int64_t kAtOnce = 1;  // chunks along a product
 
 // How a group's tiles are shared out: lanes side by side and below each other, and the rows and
 // columns of scores that each of them holds.
@@ -37,6 +38,8 @@ constexpr Tile kTiles[] = {
     {16, 8, 4, 2}, {8, 4, 4, 4},  {32, 4, 4, 1}, {8, 4, 2, 2},   {8, 4, 1, 1},
     {4, 2, 1, 1},  {2, 2, 1, 1},  {1, 1, 1, 1},
 };
+// There is a lane for each column of scores.
+static_assert(std::ranges::all_of(kTiles, [](const Tile& t) { return t.columns <= t.down; }));
 
 // The kernels that have tiles of scores.
 enum class Part { forward, queries, keys };
@@ -189,7 +192,7 @@ class Attention : public GpuExecutable {
                       {"$width", cat(kChunkBytes / number_)},
                       {"$unroll", held_bytes(part, tile) <= most_held() ? "#pragma unroll" : ""},
                       {"$bounds", bounds_text(part, tile)},
-                      {"$at_once", cat(kAtOnce)},
+                      {"$along", cat(kUnrolled)},
                       {"$exp", number_ == 4 ? "t_near_exp" : "exp"},
                       {"$q_packed", packed(call_.q())},
                       {"$k_packed", packed(call_.k())},

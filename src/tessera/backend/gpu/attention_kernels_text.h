@@ -245,18 +245,20 @@ tessera_attention_keys(GLOBAL const $S* g, i64 g_start, GLOBAL const $S* q, i64 
     const i64 end = rows_end(t0, COLS, count, &p);
     if (s0 >= end) continue;  // no query sees a key: the same for all lanes
     const Scores tile = scores_of(b, h, t0, s0, ROWS, count, &p);
+    const i64 at = t0 + (i32)LANE;
+    $T lse_here = INFINITY, term_here = 0;  // leave no weight
+    if ((i32)LANE < COLS && at < p.queries) {
+      lse_here = lse[lse_start + b * p.lse.at[0] + h * p.lse.at[1] + at * p.lse.at[2]];
+      term_here = terms[(b * p.heads + h) * p.queries + at];
+    }
     BARRIER;
     load_tile(q_tile, COLS, D, $q_packed, q + q_start + b * p.q.at[0] + h * p.q.at[1], t0,
               p.queries, p.q.at[2], p.q.at[3], p.scale);
     load_tile(g_tile, COLS, E, $g_packed, g + g_start + b * p.g.at[0] + h * p.g.at[1], t0,
               p.queries, p.g.at[2], p.g.at[3], 1);
-    for (i32 i0 = 0; i0 < COLS; i0 += LANES) {
-      const i32 i = i0 + (i32)LANE;
-      const i64 t = min(t0 + i, p.queries - 1);
-      if (i >= COLS) continue;
-      const $T at = lse[lse_start + b * p.lse.at[0] + h * p.lse.at[1] + t * p.lse.at[2]];
-      shift[i] = t0 + i < p.queries ? at : INFINITY;  // which leaves no weight
-      term[i] = t0 + i < p.queries ? terms[(b * p.heads + h) * p.queries + t] : 0;
+    if ((i32)LANE < COLS) {
+      shift[LANE] = lse_here;
+      term[LANE] = term_here;
     }
     BARRIER;
     if (s0 + team >= end) continue;

@@ -106,7 +106,7 @@ DEVICE void load_tile(SHARED_PTR Chunk* tile, i32 n, i32 columns, bool packed,
     const bool is_column = CHUNKS(columns) % abreast == 0 || c < CHUNKS(columns);
     GLOBAL const $S* from = matrix + (first + row0) * step + c * W * column;
     SHARED_PTR Chunk* to = tile + row0 * STEP(columns) + c;
-#pragma unroll 4
+#pragma unroll 8
     for (i32 done = 0; done < n; done += below) {
       Chunk chunk;
 $unroll
@@ -138,7 +138,7 @@ $unroll
 $unroll
     for (i32 j = 0; j < RC; ++j) d[i][j] = 0;
   }
-#pragma unroll $at_once
+#pragma unroll $along
   for (i32 c = 0; c < CHUNKS(n); ++c) {
     Chunk right[RC];
 $unroll
@@ -158,7 +158,7 @@ $unroll
 // d += weights b, (rows, COLS) and (COLS, n); the weights begin at the lane's first row.
 DEVICE void add_product(Chunk* d, SHARED_PTR const Chunk* weights, SHARED_PTR const Chunk* b,
                         i32 n, i32 x) {
-#pragma unroll $at_once
+#pragma unroll $along
   for (i32 c = 0; c < CHUNKS(COLS); ++c) {
     Chunk left[RR];
 $unroll
