@@ -193,6 +193,7 @@ class Attention : public GpuExecutable {
                       {"$unroll", held_bytes(part, tile) <= most_held() ? "#pragma unroll" : ""},
                       {"$bounds", bounds_text(part, tile)},
                       {"$along", cat(kUnrolled)},
+                      {"$options", cat(call_.options())},
                       {"$exp", number_ == 4 ? "t_near_exp" : "exp"},
                       {"$q_packed", packed(call_.q())},
                       {"$k_packed", packed(call_.k())},
@@ -299,6 +300,7 @@ AttentionProblem<T> AttentionCall::problem() const {
           k().shape[1],
           q().shape[2],
           k().shape[2],
+          options(),
           strides(q_),
           strides(q_ + 1),
           strides(q_ + 2),
@@ -347,7 +349,6 @@ std::string AttentionCall::source(const Session& session, std::string_view text,
   return complete_source(session, whole, dtype(),
                          {{"$depth", cat(q().shape[3])},
                           {"$values", cat(v().shape[3])},
-                          {"$options", cat(options())},
                           {"$masked", adds ? "m == UNSEEN ? UNSEEN : dot + m" : "m ? dot : UNSEEN"},
                           {"$M", adds ? "$T" : "u8"}});
 }

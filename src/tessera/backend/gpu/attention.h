@@ -16,7 +16,7 @@ struct AttentionStrides {
 // The argument of the kernels, T its compute type.
 template <class T>
 struct AttentionProblem {
-  int64_t batch, heads, groups, queries, keys;
+  int64_t batch, heads, groups, queries, keys, options;
   AttentionStrides q, k, v, mask, lengths, g, y, lse, dq, dk, dv;
   T scale, kept_scale;
   float keep;

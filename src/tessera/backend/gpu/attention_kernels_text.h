@@ -15,6 +15,7 @@ tessera_attention(GLOBAL const $S* q, i64 q_start, GLOBAL const $S* k, i64 k_sta
                        GLOBAL $S* y, i64 y_start, GLOBAL $T* lse, i64 lse_start, Attention p,
                        i32 wanted) {
   $room
+  p.options = OPTIONS;  // so that compilers see them
   SHARED_PTR Chunk* const q_tile = (SHARED_PTR Chunk*)room;       // (ROWS, D)
   SHARED_PTR Chunk* const k_tile = q_tile + ROWS * STEP(D);       // (COLS, D)
   SHARED_PTR Chunk* const v_tile = k_tile + COLS * STEP(D);       // (COLS, E)
@@ -142,6 +143,7 @@ tessera_attention_queries(GLOBAL const $S* g, i64 g_start, GLOBAL const $S* q, i
                                i64 offset_start, GLOBAL $S* dq, i64 dq_start,
                                GLOBAL const $T* terms, Attention p) {
   $room
+  p.options = OPTIONS;  // so that compilers see them
   SHARED_PTR Chunk* const q_tile = (SHARED_PTR Chunk*)room;  // (ROWS, D)
   SHARED_PTR Chunk* const g_tile = q_tile + ROWS * STEP(D);  // (ROWS, E)
   SHARED_PTR Chunk* const k_tile = g_tile + ROWS * STEP(E);  // (COLS, D)
@@ -219,6 +221,7 @@ tessera_attention_keys(GLOBAL const $S* g, i64 g_start, GLOBAL const $S* q, i64 
                             i64 offset_start, GLOBAL $S* dk, i64 dk_start, GLOBAL $S* dv,
                             i64 dv_start, GLOBAL const $T* terms, Attention p, i32 wanted) {
   $room
+  p.options = OPTIONS;  // so that compilers see them
   SHARED_PTR Chunk* const k_tile = (SHARED_PTR Chunk*)room;   // (ROWS, D)
   SHARED_PTR Chunk* const v_tile = k_tile + ROWS * STEP(D);   // (ROWS, E)
   SHARED_PTR Chunk* const q_tile = v_tile + ROWS * STEP(E);   // (COLS, D)

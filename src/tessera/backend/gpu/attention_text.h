@@ -12,12 +12,12 @@ namespace tessera::gpu {
 inline constexpr std::string_view kAttentionCommon = R"(
 #define D $depth
 #define E $values
-#define OPTIONS $options  // base/attention_options.h
 #define UNSEEN (($T)-INFINITY)
 
 typedef struct { i64 at[4]; } Strides;
 typedef struct {
   i64 batch, heads, groups, queries, keys;
+  i64 options;  // base/attention_options.h
   Strides q, k, v, mask, lengths, g, y, lse, dq, dk, dv;
   $T scale, kept_scale;
   f32 keep;
@@ -25,26 +25,26 @@ typedef struct {
 
 // How many keys the queries of batch b may see.
 DEVICE i64 key_count(GLOBAL const i64* lengths, i64 b, const Attention* p) {
-  if (!(OPTIONS & 4)) return p->keys;
+  if (!(p->options & 4)) return p->keys;
   return clamp(lengths[b * p->lengths.at[0]], (i64)0, p->keys);
 }
 
 // One past the last key that query t may see.
 DEVICE i64 key_end(i64 t, i64 count, const Attention* p) {
-  return (OPTIONS & 1) ? clamp(t + p->keys - p->queries + 1, (i64)0, count) : count;
+  return (p->options & 1) ? clamp(t + p->keys - p->queries + 1, (i64)0, count) : count;
 }
 
 DEVICE $T score_of($T dot, i64 b, i64 h, i64 t, i64 s, i64 count,
                           GLOBAL const $M* mask, const Attention* p) {
   if (t >= p->queries || s >= key_end(t, count, p)) return UNSEEN;
-  if (!(OPTIONS & 2)) return dot;
+  if (!(p->options & 2)) return dot;
   const $M m = mask[b * p->mask.at[0] + h * p->mask.at[1] + t * p->mask.at[2] + s * p->mask.at[3]];
   return $masked;
 }
 
 // What dropout makes of weight (b, h, t, s).
 DEVICE $T kept_of(i64 b, i64 h, i64 t, i64 s, i64 key, i64 offset, const Attention* p) {
-  if (!(OPTIONS & 8)) return 1;
+  if (!(p->options & 8)) return 1;
   const i64 place = ((b * p->heads + h) * p->queries + t) * p->keys + s;
   return t_uniform(place, key, offset) < p->keep ? p->kept_scale : 0;
 }
@@ -58,6 +58,7 @@ inline constexpr std::string_view kAttentionTiles = R"(
 #define RR $rows
 #define RC $columns
 #define W $width  // numbers of a chunk
+#define OPTIONS $options
 #define ROWS (Y * RR)
 #define COLS (X * RC)
 #define LANES (X * Y)

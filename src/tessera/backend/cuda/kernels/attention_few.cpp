@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kText = R"(
 #define LANES $lanes
+#define OPTIONS $options  // base/attention_options.h
 #define WARP 32
 #define PER (16 / (i32)sizeof($S))  // elements of a chunk
 #define TEAM (D / PER)              // lanes of a key
@@ -145,9 +146,11 @@ class AttentionFew : public gpu::GpuExecutable {
       : call_(call),
         rows_(numel(call.q().shape) / call.q().shape[3]),
         lanes_(rows_ > session.device().compute_units ? kFewLanes : kManyLanes),
-        kernel_(session.build(call_.call().kernel,
-                              call_.source(session, kText, {{"$lanes", cat(lanes_)}}),
-                              "tessera_attention_few")) {}
+        kernel_(session.build(
+            call_.call().kernel,
+            call_.source(session, kText,
+                         {{"$lanes", cat(lanes_)}, {"$options", cat(call_.options())}}),
+            "tessera_attention_few")) {}
 
   void launch(std::span<const BufferRef> at, int64_t, Stream stream) const override {
     kernel_->launch(stream, gpu::range_of(rows_ * lanes_, lanes_),

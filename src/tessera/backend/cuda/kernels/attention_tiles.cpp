@@ -90,9 +90,12 @@ class AttentionTiles : public gpu::GpuExecutable {
                                       const TileRows& tile) const {
     return session_.build(
         call_.call().kernel,
-        call_.source(
-            session_, cat(kTileSizes, tile_products_text(call_.dtype()), kTileCommon, text),
-            {{"$lanes", cat(lanes(tile))}, {"$rows", cat(tile.rows)}, {"$cols", cat(tile.cols)}}),
+        call_.source(session_,
+                     cat(kTileSizes, tile_products_text(call_.dtype()), kTileCommon, text),
+                     {{"$lanes", cat(lanes(tile))},
+                      {"$rows", cat(tile.rows)},
+                      {"$cols", cat(tile.cols)},
+                      {"$options", cat(call_.options())}}),
         entry);
   }
 

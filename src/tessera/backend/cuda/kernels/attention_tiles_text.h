@@ -13,6 +13,7 @@ inline constexpr std::string_view kTileSizes = R"(
 #define LANES $lanes
 #define ROWS $rows
 #define COLS $cols
+#define OPTIONS $options  // base/attention_options.h
 )";
 
 inline constexpr std::string_view kTileCommon = R"(
