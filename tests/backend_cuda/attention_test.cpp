@@ -1,4 +1,4 @@
-// Attention on the tensor cores of a card.
+// Attention on a card: on its tensor cores, and without them.
 #include "backend_cuda/cuda_test.h"
 #include "support/device_attention.h"
 
@@ -22,6 +22,14 @@ TEST_F(CudaAttention, IsLikeTheCpu) {
       x.dtype = dtype;
       check_attention(x, kCuda, 0.02);
     }
+  }
+}
+
+TEST_F(CudaAttention, OfOtherTypesIsLikeTheCpu) {
+  check_attention_tiles(kCuda);
+  for (const int64_t columns : {64, 128}) {
+    check_attention({2, 3, 3, 500, 777, columns, columns, true, false, false, 0, DType::f32}, kCuda,
+                    1e-5);
   }
 }
 

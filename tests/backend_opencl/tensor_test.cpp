@@ -241,6 +241,8 @@ TEST_F(OpenClTensor, GivesDenseProductsToClBlast) {
             std::string::npos);
 }
 
+TEST_F(OpenClTensor, AttentionIsLikeTheCpu) { check_attention_tiles(kOpenCl); }
+
 TEST_F(OpenClTensor, LayersOfAttentionNeedNoCopies) {
   check_attention_layer({2, 4, 2, 9, 9, 6, 6, true, true, true, 0.25, DType::f32}, kOpenCl, 1e-5);
 }

@@ -199,6 +199,22 @@ void add_scans(Collector& collector, DType dtype) {
   }
 }
 
+// Nothing but causal: tiles are the largest.
+void add_plain_attention(Collector& collector, DType dtype, int64_t columns) {
+  const OperandView heads = packed(dtype, {2, 4, 1024, columns});
+  const OperandView row = packed(compute_type(dtype), {2, 4, 1024});
+  KernelCall call;
+  call.kernel = "attention";
+  call.outputs = 2;
+  call.attrs.axis = kAttentionCausal;
+  call.operands = {heads, heads, heads, heads, row};
+  gpu::make_named_kernel(collector, call);
+  call.kernel = "attention_backward";
+  call.outputs = 3;
+  call.operands = {heads, heads, heads, heads, heads, row, heads, heads, heads};
+  gpu::make_named_kernel(collector, call);
+}
+
 constexpr const char* kArchitectures[] = {"sm_80", "sm_90a", "sm_100"};
 
 void expect_compiled_for(const Nvrtc& nvrtc, const char* architecture, const std::string& source) {
@@ -296,6 +312,17 @@ TEST_F(NamedSources, OfCudaAloneCompileWithoutSpills) {
     }
   }
   EXPECT_GE(collector.sources.size(), 70u);
+  expect_compiled(collector);
+}
+
+TEST_F(NamedSources, OfPlainAttentionCompileWithoutSpills) {
+  Collector collector;
+  for (const int64_t columns : {16, 32, 64, 80, 128}) {
+    add_plain_attention(collector, DType::f32, columns);
+  }
+  add_plain_attention(collector, DType::f64, 64);
+  add_plain_attention(collector, DType::bf16, 60);
+  EXPECT_EQ(collector.sources.size(), 28u);
   expect_compiled(collector);
 }
 

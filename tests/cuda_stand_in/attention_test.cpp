@@ -20,6 +20,8 @@ TEST_F(CudaAttentionTest, TilesOfHalfTypes) {
   }
 }
 
+TEST_F(CudaAttentionTest, TilesOfOtherTypes) { check_attention_tiles(kCuda); }
+
 TEST_F(CudaAttentionTest, FewQueries) {
   for (const AttentionSpec& x : std::initializer_list<AttentionSpec>{
            {2, 2, 1, 1, 150, 64, 64},

@@ -18,6 +18,10 @@ struct AttentionSpec {
 // The result and the gradients of q, k and v are within `tolerance` of the largest of the CPU's.
 void check_attention(const AttentionSpec& spec, Device device, double tolerance);
 
+// The same of sizes around the borders of tiles, narrow and wide heads, f32 and f64, and of halves
+// that tensor cores do not take.
+void check_attention_tiles(Device device);
+
 // The same of a layer: q, k and v are parts of one product, and the results of all heads, side by
 // side, are a factor of another; t and s, d and e are equal. Nothing copies what attention wrote,
 // and where it lies does not change a bit. REQUIRES a device whose kernels write with any strides.

@@ -132,7 +132,7 @@ const Dialect& cuda_dialect() {
           "#define KERNEL_OF(...) extern \"C\" __global__ void __launch_bounds__(__VA_ARGS__)\n"
           "#define DEVICE static __device__ inline\n"
           "#define GLOBAL\n#define SHARED __shared__\n#define SHARED_PTR\n"
-          "#define BARRIER __syncthreads()\n"
+          "#define BARRIER __syncthreads()\n#define WARP_BARRIER __syncwarp()\n"
           "#define GROUP blockIdx.x\n#define LANE threadIdx.x\n"
           "#define POINT ((i64)blockIdx.x * blockDim.x + threadIdx.x)\n"
           "#define clamp(x, low, high) min(max((x), (low)), (high))\n"

@@ -57,7 +57,8 @@ struct Dialect {
   std::string_view put = "";
   // Macros that kernels written by hand for every dialect use: KERNEL and KERNEL_OF(group size)
   // begin an entry, DEVICE a function; GLOBAL and SHARED_PTR qualify pointers, SHARED arrays of a
-  // group; BARRIER; GROUP, LANE, POINT: the group, the lane in it, the lane in the launch.
+  // group; BARRIER, and WARP_BARRIER for 32 lanes where the language has it; GROUP, LANE, POINT:
+  // the group, the lane in it, the lane in the launch.
   std::string_view words = "";
   std::span<const NativeHelper> natives = {};
 };

@@ -1,9 +1,8 @@
-// The source of the attention kernels.
+// What the sources of the attention kernels share; attention_kernels_text.h has the kernels.
 //
-// Here a group takes a block of BQ queries and walks along the keys in tiles of BK (or, for the
-// gradients of keys and values, the other way round): scores exist one tile at a time, in local
-// memory. D and E are the columns of queries and values; $M is what a mask's elements are.
-// kAttentionCommon serves kernels of other kinds, too.
+// A group has a tile of ROWS queries and walks along the keys in tiles of COLS; for the gradients
+// of keys and values it is the other way round. D and E are the columns of queries and values; $M
+// is what a mask's elements are. kAttentionCommon serves kernels of other kinds, too.
 #pragma once
 
 #include <string_view>
@@ -51,247 +50,221 @@ DEVICE $T kept_of(i64 b, i64 h, i64 t, i64 s, i64 key, i64 offset, const Attenti
 }
 )";
 
+// Tiles in local memory are rows of chunks of 16 bytes. Of a tile of scores a lane holds RR rows,
+// GAP apart, and RC columns, X apart; of a tile of results the same rows, and chunks X apart.
 inline constexpr std::string_view kAttentionTiles = R"(
-#define BQ $bq
-#define BK $bk
-#define LANES $lanes
+#define X $across  // lanes side by side, and below each other
+#define Y $down
+#define RR $rows
+#define RC $columns
+#define W $width  // numbers of a chunk
+#define OPTIONS $options
+#define ROWS (Y * RR)
+#define COLS (X * RC)
+#define LANES (X * Y)
+#define CHUNKS(n) (((n) + W - 1) / W)
+#define STEP(n) (CHUNKS(n) | 1)  // odd: rows next to each other begin in different banks
+#define PARTS(n) ((CHUNKS(n) + X - 1) / X)  // chunks of a result's row that a lane holds
+#define WEIGHTS_STEP (CHUNKS(COLS) + 2)
+#define EXP(x) $exp(x)
 
-// Rows first … first + n of a matrix, times a factor; 0 from row `rows` on.
-DEVICE void load_tile(SHARED_PTR $T* tile, i32 n, i32 columns, GLOBAL const $S* matrix,
-                             i64 first, i64 rows, i64 row, i64 column, $T factor) {
-  for (i32 e = (i32)LANE; e < n * columns; e += LANES) {
-    const i64 i = first + e / columns;
-    tile[e] = i < rows ? factor * LOAD(matrix[i * row + e % columns * column]) : 0;
-  }
-}
+$chunk
+// A warp has 4 rows of 8 lanes. Of the lanes next to each other in it one shares the row, one the
+// column, so that pairs of them ask for the same chunk.
+#if X % 8 == 0 && Y % 4 == 0
+#define LANE_X \
+  ((i32)LANE / 32 % (X / 8) * 8 + (i32)((LANE & 1) | (LANE >> 1 & 2) | (LANE >> 2 & 4)))
+#define LANE_Y ((i32)LANE / 32 / (X / 8) * 4 + (i32)((LANE >> 1 & 1) | (LANE >> 2 & 2)))
+#define GAP 4
+#else
+#define LANE_X ((i32)LANE % X)
+#define LANE_Y ((i32)LANE / X)
+#define GAP Y
+#endif
+// Lanes that wait for each other alone, by ROW_BARRIER: a warp that holds whole rows, or all.
+#if defined(WARP_BARRIER) && X == 8 && Y % 4 == 0
+#define TEAM_ROWS (GAP * RR)
+#define ROW_BARRIER WARP_BARRIER
+#else
+#define TEAM_ROWS ROWS
+#define ROW_BARRIER BARRIER
+#endif
+#define FIRST_ROW(y) ((y) / GAP * (GAP * RR) + (y) % GAP)
 
-DEVICE $T dot_of(SHARED_PTR const $T* a, SHARED_PTR const $T* b, i32 n) {
-  $T sum = 0;
-  for (i32 i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
+// How many lanes load a row of so many chunks.
+#define ABREAST(n) ((n) >= 16 && LANES >= 16 ? 16 : (n) >= 4 && LANES >= 4 ? 4 : 1)
 
-// Σ g · y of a query.
-DEVICE $T along_of(GLOBAL const $S* g, GLOBAL const $S* y, i64 b, i64 h, i64 t,
-                          const Attention* p) {
-  g += b * p->g.at[0] + h * p->g.at[1] + t * p->g.at[2];
-  y += b * p->y.at[0] + h * p->y.at[1] + t * p->y.at[2];
-  $T sum = 0;
-  for (i32 e = 0; e < E; ++e) sum += LOAD(g[e * p->g.at[3]]) * LOAD(y[e * p->y.at[3]]);
-  return sum;
-}
-)";
-
-inline constexpr std::string_view kAttentionForward = R"(
-KERNEL_OF(LANES)
-tessera_attention(GLOBAL const $S* q, i64 q_start, GLOBAL const $S* k, i64 k_start,
-                       GLOBAL const $S* v, i64 v_start, GLOBAL const $M* mask, i64 mask_start,
-                       GLOBAL const i64* lengths, i64 lengths_start, GLOBAL const i64* key,
-                       i64 key_start, GLOBAL const i64* offset, i64 offset_start,
-                       GLOBAL $S* y, i64 y_start, GLOBAL $T* lse, i64 lse_start, Attention p,
-                       i32 wanted) {
-  SHARED $T q_tile[BQ * D], kv_tile[BK * (D > E ? D : E)], weights[BQ * BK], sums[BQ * E];
-  SHARED $T top[BQ], total[BQ], factor[BQ];
-  const i32 lane = LANE;
-  const i64 blocks = (p.queries + BQ - 1) / BQ, t0 = (i64)GROUP % blocks * BQ;
-  const i64 bh = (i64)GROUP / blocks, b = bh / p.heads, h = bh % p.heads;
-  const i64 group = h / (p.heads / p.groups);
-  q += q_start + b * p.q.at[0] + h * p.q.at[1];
-  k += k_start + b * p.k.at[0] + group * p.k.at[1];
-  v += v_start + b * p.v.at[0] + group * p.v.at[1];
-  const i64 count = key_count(lengths + lengths_start, b, &p);
-  const i64 end = key_end(min(t0 + BQ, p.queries) - 1, count, &p);
-  const i64 seed = (p.options & 8) ? key[key_start] : 0;
-  const i64 first = (p.options & 8) ? offset[offset_start] : 0;
-  load_tile(q_tile, BQ, D, q, t0, p.queries, p.q.at[2], p.q.at[3], p.scale);
-  for (i32 e = lane; e < BQ * E; e += LANES) sums[e] = 0;
-  for (i32 i = lane; i < BQ; i += LANES) {
-    top[i] = UNSEEN;
-    total[i] = 0;
-  }
-  for (i64 s0 = 0; s0 < end; s0 += BK) {
-    load_tile(kv_tile, BK, D, k, s0, end, p.k.at[2], p.k.at[3], 1);
-    BARRIER;
-    for (i32 e = lane; e < BQ * BK; e += LANES) {
-      const i32 i = e / BK, j = e % BK;
-      const $T dot = dot_of(q_tile + i * D, kv_tile + j * D, D);
-      weights[e] = score_of(dot, b, h, t0 + i, s0 + j, count, mask + mask_start, &p);
-    }
-    BARRIER;
-    load_tile(kv_tile, BK, E, v, s0, end, p.v.at[2], p.v.at[3], 1);
-    for (i32 i = lane; i < BQ; i += LANES) {
-      SHARED_PTR $T* row = weights + i * BK;
-      $T best = top[i];
-      for (i32 j = 0; j < BK; ++j) best = row[j] > best || row[j] != row[j] ? row[j] : best;
-      const $T shift = best == UNSEEN ? 0 : best;  // -inf less -inf has no value
-      $T sum = 0;
-      for (i32 j = 0; j < BK; ++j) {
-        const $T weight = exp(row[j] - shift);
-        sum += weight;
-        row[j] = weight * kept_of(b, h, t0 + i, s0 + j, seed, first, &p);
+// Rows first … first + n of a matrix, times a factor; 0 from row `rows` on. `packed`: chunks lie in
+// memory as they are.
+DEVICE void load_tile(SHARED_PTR Chunk* tile, i32 n, i32 columns, bool packed,
+                      GLOBAL const $S* matrix, i64 first, i64 rows, i64 step, i64 column,
+                      $T factor) {
+  const i32 abreast = ABREAST(CHUNKS(columns)), below = LANES / abreast;
+  const i32 inside = (i32)clamp(rows - first, (i64)0, (i64)n);
+  const i32 row0 = (i32)LANE / abreast;
+  for (i32 c0 = 0; c0 < CHUNKS(columns); c0 += abreast) {
+    const i32 c = c0 + (i32)LANE % abreast;
+    const bool is_column = CHUNKS(columns) % abreast == 0 || c < CHUNKS(columns);
+    GLOBAL const $S* from = matrix + (first + row0) * step + c * W * column;
+    SHARED_PTR Chunk* to = tile + row0 * STEP(columns) + c;
+#pragma unroll 8
+    for (i32 done = 0; done < n; done += below) {
+      Chunk chunk;
+$unroll
+      for (i32 i = 0; i < W; ++i) chunk.v[i] = 0;
+      if (is_column && row0 + done < inside) {
+        if (packed) {
+          chunk = *(GLOBAL const Chunk*)from;
+        } else {
+$unroll
+          for (i32 i = 0; i < W; ++i) {
+            if (c * W + i < columns) chunk.v[i] = LOAD(from[i * column]);
+          }
+        }
       }
-      factor[i] = exp(top[i] - shift);
-      total[i] = total[i] * factor[i] + sum;
-      top[i] = best;
+$unroll
+      for (i32 i = 0; i < W; ++i) chunk.v[i] *= factor;
+      if (is_column && (n % below == 0 || row0 + done < n)) *to = chunk;
+      from += below * step;
+      to += below * STEP(columns);
     }
-    BARRIER;
-    for (i32 e = lane; e < BQ * E; e += LANES) {
-      const i32 i = e / E, c = e % E;
-      $T sum = sums[e] * factor[i];
-      for (i32 j = 0; j < BK; ++j) sum += weights[i * BK + j] * kv_tile[j * E + c];
-      sums[e] = sum;
-    }
-    BARRIER;
-  }
-  BARRIER;
-  // A query that sees no key has y 0 and lse 0.
-  y += y_start + b * p.y.at[0] + h * p.y.at[1];
-  for (i32 e = lane; e < BQ * E && (wanted & 1); e += LANES) {
-    const i32 i = e / E;
-    if (t0 + i >= p.queries) continue;
-    const $T mean = top[i] == UNSEEN ? 0 : sums[e] / total[i];
-    y[(t0 + i) * p.y.at[2] + e % E * p.y.at[3]] = STORE(mean);
-  }
-  for (i32 i = lane; i < BQ && (wanted & 2); i += LANES) {
-    if (t0 + i >= p.queries) continue;
-    lse[lse_start + bh * p.queries + t0 + i] = top[i] == UNSEEN ? 0 : top[i] + log(total[i]);
   }
 }
-)";
 
-// With P = exp(score - lse) and f what dropout does: ds = P · (f(g vᵀ) - Σ g · y).
-inline constexpr std::string_view kAttentionQueries = R"(
-KERNEL_OF(LANES)
-tessera_attention_queries(GLOBAL const $S* g, i64 g_start, GLOBAL const $S* q, i64 q_start,
-                               GLOBAL const $S* k, i64 k_start, GLOBAL const $S* v, i64 v_start,
-                               GLOBAL const $S* y, i64 y_start, GLOBAL const $T* lse,
-                               i64 lse_start, GLOBAL const $M* mask, i64 mask_start,
-                               GLOBAL const i64* lengths, i64 lengths_start,
-                               GLOBAL const i64* key, i64 key_start, GLOBAL const i64* offset,
-                               i64 offset_start, GLOBAL $S* dq, i64 dq_start, Attention p) {
-  SHARED $T q_tile[BQ * D], g_tile[BQ * E], k_tile[BK * D], v_tile[BK * E];
-  SHARED $T ds[BQ * BK], sums[BQ * D], along[BQ], shift[BQ];
-  const i32 lane = LANE;
-  const i64 blocks = (p.queries + BQ - 1) / BQ, t0 = (i64)GROUP % blocks * BQ;
-  const i64 bh = (i64)GROUP / blocks, b = bh / p.heads, h = bh % p.heads;
-  const i64 group = h / (p.heads / p.groups);
-  q += q_start + b * p.q.at[0] + h * p.q.at[1];
-  k += k_start + b * p.k.at[0] + group * p.k.at[1];
-  v += v_start + b * p.v.at[0] + group * p.v.at[1];
-  const i64 count = key_count(lengths + lengths_start, b, &p);
-  const i64 end = key_end(min(t0 + BQ, p.queries) - 1, count, &p);
-  const i64 seed = (p.options & 8) ? key[key_start] : 0;
-  const i64 first = (p.options & 8) ? offset[offset_start] : 0;
-  load_tile(q_tile, BQ, D, q, t0, p.queries, p.q.at[2], p.q.at[3], p.scale);
-  load_tile(g_tile, BQ, E, g + g_start + b * p.g.at[0] + h * p.g.at[1], t0, p.queries, p.g.at[2],
-            p.g.at[3], 1);
-  for (i32 e = lane; e < BQ * D; e += LANES) sums[e] = 0;
-  for (i32 i = lane; i < BQ; i += LANES) {
-    const i64 t = min(t0 + i, p.queries - 1);
-    along[i] = along_of(g + g_start, y + y_start, b, h, t, &p);
-    shift[i] = lse[lse_start + b * p.lse.at[0] + h * p.lse.at[1] + t * p.lse.at[2]];
+// d = a bᵀ, (rows, n) and (columns, n); a and b begin at the lane's first.
+DEVICE void multiply_across($T d[RR][RC], SHARED_PTR const Chunk* a, SHARED_PTR const Chunk* b,
+                            i32 n) {
+$unroll
+  for (i32 i = 0; i < RR; ++i) {
+$unroll
+    for (i32 j = 0; j < RC; ++j) d[i][j] = 0;
   }
-  for (i64 s0 = 0; s0 < end; s0 += BK) {
-    load_tile(k_tile, BK, D, k, s0, end, p.k.at[2], p.k.at[3], 1);
-    load_tile(v_tile, BK, E, v, s0, end, p.v.at[2], p.v.at[3], 1);
-    BARRIER;
-    for (i32 e = lane; e < BQ * BK; e += LANES) {
-      const i32 i = e / BK, j = e % BK;
-      const $T dot = dot_of(q_tile + i * D, k_tile + j * D, D);
-      const $T score = score_of(dot, b, h, t0 + i, s0 + j, count, mask + mask_start, &p);
-      const $T product = dot_of(g_tile + i * E, v_tile + j * E, E) *
-                         kept_of(b, h, t0 + i, s0 + j, seed, first, &p);
-      ds[e] = exp(score - shift[i]) * (product - along[i]);
+#pragma unroll $along
+  for (i32 c = 0; c < CHUNKS(n); ++c) {
+    Chunk right[RC];
+$unroll
+    for (i32 j = 0; j < RC; ++j) right[j] = b[j * X * STEP(n) + c];
+$unroll
+    for (i32 i = 0; i < RR; ++i) {
+      const Chunk left = a[i * GAP * STEP(n) + c];
+$unroll
+      for (i32 j = 0; j < RC; ++j) {
+$unroll
+        for (i32 u = 0; u < W; ++u) d[i][j] += left.v[u] * right[j].v[u];
+      }
     }
-    BARRIER;
-    for (i32 e = lane; e < BQ * D; e += LANES) {
-      $T sum = sums[e];
-      for (i32 j = 0; j < BK; ++j) sum += ds[e / D * BK + j] * k_tile[j * D + e % D];
-      sums[e] = sum;
-    }
-    BARRIER;
-  }
-  BARRIER;
-  dq += dq_start + b * p.dq.at[0] + h * p.dq.at[1];
-  for (i32 e = lane; e < BQ * D; e += LANES) {
-    if (t0 + e / D >= p.queries) continue;
-    dq[(t0 + e / D) * p.dq.at[2] + e % D * p.dq.at[3]] = STORE(sums[e] * p.scale);
   }
 }
-)";
 
-inline constexpr std::string_view kAttentionKeys = R"(
-KERNEL_OF(LANES)
-tessera_attention_keys(GLOBAL const $S* g, i64 g_start, GLOBAL const $S* q, i64 q_start,
-                            GLOBAL const $S* k, i64 k_start, GLOBAL const $S* v, i64 v_start,
-                            GLOBAL const $S* y, i64 y_start, GLOBAL const $T* lse,
-                            i64 lse_start, GLOBAL const $M* mask, i64 mask_start,
-                            GLOBAL const i64* lengths, i64 lengths_start,
-                            GLOBAL const i64* key, i64 key_start, GLOBAL const i64* offset,
-                            i64 offset_start, GLOBAL $S* dk, i64 dk_start, GLOBAL $S* dv,
-                            i64 dv_start, Attention p, i32 wanted) {
-  SHARED $T q_tile[BQ * D], g_tile[BQ * E], k_tile[BK * D], v_tile[BK * E];
-  SHARED $T ds[BQ * BK], kept[BQ * BK], k_sums[BK * D], v_sums[BK * E], along[BQ], shift[BQ];
-  const i32 lane = LANE;
-  const i64 blocks = (p.keys + BK - 1) / BK, s0 = (i64)GROUP % blocks * BK;
-  const i64 bg = (i64)GROUP / blocks, b = bg / p.groups, group = bg % p.groups;
-  const i64 shared = p.heads / p.groups;
-  const i64 count = key_count(lengths + lengths_start, b, &p);
-  const i64 seed = (p.options & 8) ? key[key_start] : 0;
-  const i64 first = (p.options & 8) ? offset[offset_start] : 0;
-  load_tile(k_tile, BK, D, k + k_start + b * p.k.at[0] + group * p.k.at[1], s0, count, p.k.at[2],
-            p.k.at[3], 1);
-  load_tile(v_tile, BK, E, v + v_start + b * p.v.at[0] + group * p.v.at[1], s0, count, p.v.at[2],
-            p.v.at[3], 1);
-  for (i32 e = lane; e < BK * D; e += LANES) k_sums[e] = 0;
-  for (i32 e = lane; e < BK * E; e += LANES) v_sums[e] = 0;
-  const i64 tiles = (p.queries + BQ - 1) / BQ;
-  for (i64 turn = 0; turn < shared * tiles; ++turn) {
-    const i64 h = group * shared + turn / tiles, t0 = turn % tiles * BQ;
-    // No query of the tile sees the first key of the block: the same for all lanes.
-    if (s0 >= key_end(min(t0 + BQ, p.queries) - 1, count, &p)) continue;
-    load_tile(q_tile, BQ, D, q + q_start + b * p.q.at[0] + h * p.q.at[1], t0, p.queries, p.q.at[2],
-              p.q.at[3], p.scale);
-    load_tile(g_tile, BQ, E, g + g_start + b * p.g.at[0] + h * p.g.at[1], t0, p.queries, p.g.at[2],
-              p.g.at[3], 1);
-    for (i32 i = lane; i < BQ; i += LANES) {
-      const i64 t = min(t0 + i, p.queries - 1);
-      along[i] = along_of(g + g_start, y + y_start, b, h, t, &p);
-      shift[i] = lse[lse_start + b * p.lse.at[0] + h * p.lse.at[1] + t * p.lse.at[2]];
+// d += weights b, (rows, COLS) and (COLS, n); the weights begin at the lane's first row.
+DEVICE void add_product(Chunk* d, SHARED_PTR const Chunk* weights, SHARED_PTR const Chunk* b,
+                        i32 n, i32 x) {
+#pragma unroll $along
+  for (i32 c = 0; c < CHUNKS(COLS); ++c) {
+    Chunk left[RR];
+$unroll
+    for (i32 i = 0; i < RR; ++i) left[i] = weights[i * GAP * WEIGHTS_STEP + c];
+$unroll
+    for (i32 u = 0; u < (COLS < W ? COLS : W); ++u) {
+$unroll
+      for (i32 j = 0; j < PARTS(n); ++j) {
+        // Lanes beyond the last chunk take that one, and store nothing.
+        const i32 at = CHUNKS(n) % X == 0 ? x + j * X : min(x + j * X, CHUNKS(n) - 1);
+        const Chunk right = b[(c * W + u) * STEP(n) + at];
+$unroll
+        for (i32 i = 0; i < RR; ++i) {
+$unroll
+          for (i32 e = 0; e < W; ++e) d[i * PARTS(n) + j].v[e] += left[i].v[u] * right.v[e];
+        }
+      }
     }
-    BARRIER;
-    for (i32 e = lane; e < BQ * BK; e += LANES) {
-      const i32 i = e / BK, j = e % BK;
-      const $T dot = dot_of(q_tile + i * D, k_tile + j * D, D);
-      const $T score = score_of(dot, b, h, t0 + i, s0 + j, count, mask + mask_start, &p);
-      const $T weight = exp(score - shift[i]);
-      const $T left = kept_of(b, h, t0 + i, s0 + j, seed, first, &p);
-      kept[e] = weight * left;
-      ds[e] = weight * (dot_of(g_tile + i * E, v_tile + j * E, E) * left - along[i]);
-    }
-    BARRIER;
-    for (i32 e = lane; e < BK * D; e += LANES) {
-      $T sum = k_sums[e];
-      for (i32 i = 0; i < BQ; ++i) sum += ds[i * BK + e / D] * q_tile[i * D + e % D];
-      k_sums[e] = sum;
-    }
-    for (i32 e = lane; e < BK * E; e += LANES) {
-      $T sum = v_sums[e];
-      for (i32 i = 0; i < BQ; ++i) sum += kept[i * BK + e / E] * g_tile[i * E + e % E];
-      v_sums[e] = sum;
-    }
-    BARRIER;
   }
-  BARRIER;
-  dk += dk_start + b * p.dk.at[0] + group * p.dk.at[1];
-  for (i32 e = lane; e < BK * D && (wanted & 1); e += LANES) {
-    if (s0 + e / D >= p.keys) continue;
-    dk[(s0 + e / D) * p.dk.at[2] + e % D * p.dk.at[3]] = STORE(k_sums[e]);
+}
+
+// One past the last key that any of n queries from t on may see; 0 where there is none.
+DEVICE i64 rows_end(i64 t, i64 n, i64 count, const Attention* p) {
+  return t < p->queries ? key_end(min(t + n, p->queries) - 1, count, p) : 0;
+}
+
+// A tile of scores, and what is seen of it: of query t0 + t the keys before s0 + diagonal + t, and
+// before s0 + left.
+typedef struct {
+  i64 b, h, t0, s0;
+  i32 diagonal, left;
+  bool is_clear;  // all of n keys, and no mask changes a score
+} Scores;
+
+DEVICE Scores scores_of(i64 b, i64 h, i64 t0, i64 s0, i64 n, i64 count, const Attention* p) {
+  const i64 far = 1 << 30, diagonal = t0 + p->keys - p->queries + 1 - s0;
+  Scores tile;
+  tile.b = b;
+  tile.h = h;
+  tile.t0 = t0;
+  tile.s0 = s0;
+  tile.diagonal = (i32)((OPTIONS & 1) ? clamp(diagonal, -far, far) : far);
+  tile.left = (i32)min(count - s0, far);
+  tile.is_clear = !(OPTIONS & 2) && tile.diagonal >= n && tile.left >= n;
+  return tile;
+}
+
+// Of query t0 + t and key s0 + s.
+DEVICE $T score_in($T dot, i32 t, i32 s, const Scores* tile, GLOBAL const $M* mask,
+                   const Attention* p) {
+  if (tile->is_clear) return dot;
+  if (s >= min(tile->diagonal + t, tile->left)) return UNSEEN;
+#if OPTIONS & 2
+  return score_of(dot, tile->b, tile->h, tile->t0 + t, tile->s0 + s, p->keys, mask, p);
+#else
+  return dot;
+#endif
+}
+
+// Of what X lanes left for a row.
+DEVICE $T greatest(SHARED_PTR const Chunk* row) {
+  $T best = UNSEEN;
+$unroll
+  for (i32 c = 0; c < CHUNKS(X); ++c) {
+    const Chunk part = row[c];
+$unroll
+    for (i32 i = 0; i < (X < W ? X : W); ++i) best = fmax(best, part.v[i]);
   }
-  dv += dv_start + b * p.dv.at[0] + group * p.dv.at[1];
-  for (i32 e = lane; e < BK * E && (wanted & 2); e += LANES) {
-    if (s0 + e / E >= p.keys) continue;
-    dv[(s0 + e / E) * p.dv.at[2] + e % E * p.dv.at[3]] = STORE(v_sums[e]);
+  return best;
+}
+DEVICE $T sum_of(SHARED_PTR const Chunk* row) {
+  $T sum = 0;
+  for (i32 i = 0; i < X; ++i) sum += ((SHARED_PTR const $T*)row)[i];
+  return sum;
+}
+
+DEVICE void clear(Chunk* d, i32 count) {
+$unroll
+  for (i32 i = 0; i < count; ++i) {
+$unroll
+    for (i32 e = 0; e < W; ++e) d[i].v[e] = 0;
+  }
+}
+
+DEVICE void scale(Chunk* d, i32 count, $T factor) {
+$unroll
+  for (i32 i = 0; i < count; ++i) {
+$unroll
+    for (i32 e = 0; e < W; ++e) d[i].v[e] *= factor;
+  }
+}
+
+// A lane's chunks of a result's row, of n columns.
+DEVICE void store_row(GLOBAL $S* to, i64 column, bool packed, const Chunk* d, i32 n, i32 x) {
+$unroll
+  for (i32 j = 0; j < PARTS(n); ++j) {
+    const i32 at = (x + j * X) * W;
+    if (packed) {
+      if (at < n) *(GLOBAL Chunk*)(to + at) = d[j];
+      continue;
+    }
+$unroll
+    for (i32 e = 0; e < W; ++e) {
+      if (at + e < n) to[(at + e) * column] = STORE(d[j].v[e]);
+    }
   }
 }
 )";

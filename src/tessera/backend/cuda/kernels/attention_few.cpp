@@ -4,8 +4,8 @@
 
 #include <bit>
 
-#include "tessera/backend/cuda/kernels/chunks.h"
 #include "tessera/backend/gpu/attention.h"
+#include "tessera/backend/gpu/chunks.h"
 
 namespace tessera::cuda {
 
@@ -135,7 +135,7 @@ bool suits(const gpu::AttentionCall& call) {
   if (call.q().shape[2] > kMostQueries || call.v().shape[3] != columns) return false;
   if (team < 1 || team > kWarp || !std::has_single_bit(uint64_t(team))) return false;
   for (const View* view : {&call.q(), &call.k(), &call.v()}) {
-    if (!is_chunked(*view, dtype)) return false;
+    if (!gpu::is_chunked(*view, dtype)) return false;
   }
   return true;
 }

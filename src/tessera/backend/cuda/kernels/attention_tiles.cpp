@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "tessera/backend/cuda/kernels/attention_tiles_text.h"
-#include "tessera/backend/cuda/kernels/chunks.h"
 #include "tessera/backend/cuda/kernels/tile_products.h"
 #include "tessera/backend/gpu/attention.h"
+#include "tessera/backend/gpu/chunks.h"
 
 namespace tessera::cuda {
 
@@ -25,13 +25,13 @@ bool suits(const AttentionCall& call) {
   // The greatest score is that of the greatest product.
   if (!is_half(call.dtype()) || !(call.call().attrs.scalar >= 0)) return false;
   for (const View* view : {&call.q(), &call.k(), &call.v()}) {
-    if (!is_chunked(*view, call.dtype()) || view->shape[3] > kMostColumns) return false;
+    if (!gpu::is_chunked(*view, call.dtype()) || view->shape[3] > kMostColumns) return false;
     if (view->shape[2] > std::numeric_limits<int32_t>::max()) return false;
   }
-  if (!is_chunked(call.y(), call.dtype())) return false;
+  if (!gpu::is_chunked(call.y(), call.dtype())) return false;
   if (!call.is_backward()) return true;
   for (const View* view : {&call.g(), &call.gradient(0), &call.gradient(1), &call.gradient(2)}) {
-    if (!is_chunked(*view, call.dtype())) return false;
+    if (!gpu::is_chunked(*view, call.dtype())) return false;
   }
   return true;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tessera/backend/cuda/kernels/chunks.h"
+#include "tessera/backend/gpu/chunks.h"
 #include "tessera/backend/gpu/named_kernel.h"
 
 namespace tessera::cuda {
@@ -129,8 +129,8 @@ int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 ColumnSums::ColumnSums(gpu::Session& session, const std::string& kernel, const OperandView& matrix,
                        const OperandView* beside)
     : session_(session), dtype_(matrix.dtype), held_(beside == nullptr ? 4 : 2) {
-  const bool chunked =
-      is_chunked(matrix.view, dtype_) && (beside == nullptr || is_chunked(beside->view, dtype_));
+  const bool chunked = gpu::is_chunked(matrix.view, dtype_) &&
+                       (beside == nullptr || gpu::is_chunked(beside->view, dtype_));
   const int64_t vector = chunked ? 16 / size_of(dtype_) : 1;
   const View& lies = beside != nullptr ? beside->view : matrix.view;
   const int64_t columns = matrix.view.shape[1];

@@ -3,7 +3,7 @@
 
 #include "tessera/kernel/kernel_call.h"
 
-namespace tessera::cuda {
+namespace tessera::gpu {
 
 // Whether the last axis is packed, in whole chunks of 16 bytes that start at multiples of them.
 inline bool is_chunked(const View& view, DType dtype) {
@@ -16,4 +16,4 @@ inline bool is_chunked(const View& view, DType dtype) {
   return view.offset % chunk == 0;
 }
 
-}  // namespace tessera::cuda
+}  // namespace tessera::gpu
