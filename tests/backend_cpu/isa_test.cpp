@@ -116,6 +116,29 @@ TEST(Math, FloatsAreWithinTheTableOnEveryInstructionSet) {
   }
 }
 
+// The first walk over a row is made while the row before it is written: its results are those of
+// the row alone.
+TEST(Math, RowsTogetherAreLikeRowsAlone) {
+  constexpr size_t kRows = 3;
+  const cpu::RowLoops& loops = cpu::loops().rows_f32;
+  for (const size_t n : {7, 64, 1000}) {
+    std::vector<float> x(kRows * n), together(2 * x.size() + 2 * kRows), alone(together.size());
+    const std::vector<float> gamma(n, 1.5f);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = float(std::sin(double(i * i))) * float(i % 19);
+    const auto run = [&](std::vector<float>& to, size_t first, int64_t rows) {
+      float* const y = to.data() + first * n;
+      float* const statistics = to.data() + 2 * x.size() + first;
+      const float* const from = x.data() + first * n;
+      loops.softmax(rows, int64_t(n), y, from);
+      loops.layer_norm(rows, int64_t(n), y + x.size(), statistics, statistics + kRows, from,
+                       gamma.data(), gamma.data(), 1e-5);
+    };
+    run(together, 0, int64_t(kRows));
+    for (size_t row = 0; row < kRows; ++row) run(alone, row, 1);
+    EXPECT_EQ(together, alone) << n << " columns";
+  }
+}
+
 // Rows have functions of their own. Lengths with and without a rest; from near 0 to where results
 // are 0.
 TEST(Math, RowsAreTheSameOnEveryInstructionSet) {

@@ -25,15 +25,12 @@ class Softmax : public NamedKernel {
     const int64_t room_bytes =
         codec_.converts() ? padded(shape_.columns * codec_.compute_size()) : 0;
     auto body = [&](int64_t begin, int64_t end) {
-      if (!codec_.converts()) {
-        const int64_t first = begin * row_bytes;
-        return codec_.loops().softmax(end - begin, shape_.columns, y + first, x + first);
-      }
+      const int64_t rows = codec_.converts() ? 1 : end - begin;  // at once
       char* room = scratch(Scratch::tile, 2 * room_bytes);
-      for (int64_t row = begin; row < end; ++row) {
+      for (int64_t row = begin; row < end; row += rows) {
         const char* from = codec_.read(x + row * row_bytes, room, shape_.columns);
         char* to = codec_.target(y + row * row_bytes, room + room_bytes);
-        codec_.loops().softmax(1, shape_.columns, to, from);
+        codec_.loops().softmax(rows, shape_.columns, to, from);
         codec_.write(y + row * row_bytes, to, shape_.columns);
       }
     };
