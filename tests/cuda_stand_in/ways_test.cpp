@@ -29,6 +29,7 @@ class CudaWays : public OnStandIn<> {
     if (!IsSkipped()) {
       tell(STAND_IN_DRIVER, "stand_in_slow_kernels", false);
       tell(STAND_IN_PRODUCTS, "stand_in_slow_epilogues", false);
+      tell(STAND_IN_PRODUCTS, "stand_in_have_cache", false);
       set_version(130000);
     }
     OnStandIn<>::TearDown();
@@ -254,6 +255,16 @@ TEST_F(CudaWays, AreKept) {
     EXPECT_FALSE(has_parts());
     forget();
   }
+}
+
+// An algorithm that is fast only while its operands are in the cache loses to one that always is
+// good.
+TEST_F(CudaWays, AreTimedWithAndWithoutTheirOperandsInTheCache) {
+  set_default_device(kCuda);
+  const Tensor a = Random(1).uniform({21, 22}).eval(), b = Random(2).uniform({22, 23}).eval();
+  tell(STAND_IN_PRODUCTS, "stand_in_have_cache", true);
+  matmul(a, b).eval();
+  EXPECT_EQ(stand_in<uint64_t()>(STAND_IN_PRODUCTS, "stand_in_last_algorithm")(), 0u);
 }
 
 }  // namespace

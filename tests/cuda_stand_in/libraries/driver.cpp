@@ -48,6 +48,7 @@ std::atomic<size_t> g_loads{0};
 bool g_faulted = false, g_refuses = false;
 std::map<Address, size_t> g_sizes;  // of allocations
 std::map<Address, size_t> g_physical;
+size_t g_copies = 0;
 float g_clock = 0, g_kernel_time = 0;       // milliseconds
 std::map<std::string, int64_t> g_launches;  // by entry
 
@@ -97,6 +98,9 @@ size_t stand_in_loads() { return g_loads; }
 // How many clusters have been started.
 size_t stand_in_clusters() { return g_clusters; }
 
+// How many copies on the device have run.
+size_t stand_in_copies() { return g_copies; }
+
 // For other stand-ins: what passes on that clock, and work of a stream.
 void stand_in_pass(float milliseconds) { g_clock += milliseconds; }
 int stand_in_submit(Stream* stream, const Work& work) {
@@ -129,6 +133,7 @@ int cuDeviceGetAttribute(int* value, int what, int) {
   *value = what == 1    ? 1024
            : what == 8  ? 49152
            : what == 16 ? 4
+           : what == 38 ? 4096
            : what == 75 ? 9
            : what == 76 ? 0
            : what == 97 ? kSharedBytes
@@ -247,6 +252,7 @@ int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, Stream* stream) {
 int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Stream* stream) {
   const std::lock_guard lock(g_mutex);
   return submit(stream, [=] {
+    ++g_copies;
     std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
   });
 }

@@ -12,7 +12,7 @@ namespace {
 using Result = int;
 constexpr Result kSuccess = 0, kNoDevice = 100;
 
-enum Attribute : int { kMultiprocessors = 16, kMajor = 75, kMinor = 76 };
+enum Attribute : int { kMultiprocessors = 16, kCacheBytes = 38, kMajor = 75, kMinor = 76 };
 
 struct Api {
   Result (*init)(unsigned flags);
@@ -46,14 +46,17 @@ DeviceInfo inspect(const Api& api, int index) {
   int device = 0;
   char name[256] = "";
   size_t bytes = 0;
+  int cache_bytes = 0;
   api.get(&device, index);
   api.name(name, sizeof name, device);
   api.memory(&bytes, device);
   api.attribute(&info.multiprocessors, kMultiprocessors, device);
+  api.attribute(&cache_bytes, kCacheBytes, device);
   api.attribute(&info.major, kMajor, device);
   api.attribute(&info.minor, kMinor, device);
   info.name = name;
   info.memory_bytes = int64_t(bytes);
+  info.cache_bytes = cache_bytes;
   return info;
 }
 

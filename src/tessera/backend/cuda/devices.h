@@ -13,6 +13,7 @@ namespace tessera::cuda {
 struct DeviceInfo {
   std::string name;
   int64_t memory_bytes = 0;
+  int64_t cache_bytes = 0;  // of the second level
   int multiprocessors = 0;
   int major = 0, minor = 0;  // compute capability
 };

@@ -1,5 +1,6 @@
 #include "tessera/backend/cuda/kernels/lt_product.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -14,6 +15,8 @@ namespace {
 constexpr int64_t kWorkspace = int64_t(32) << 20;
 constexpr int kCandidates = 16;
 constexpr int64_t kShortProduct = int64_t(1) << 31;  // multiplications
+constexpr int kTurns = 2, kShortTurns = 4;
+constexpr float kClose = 1.15f;
 
 int type_of(DType dtype) {
   switch (dtype) {
@@ -109,8 +112,8 @@ std::string LtProduct::description() const {
   const auto& batch = product_.batch;
   return cat("cuBLASLt ", product_.dtype, " ", text(product_.first), " ", text(product_.second),
              " ", text(product_.result), " batch ", batch.extent, " ", batch.a, " ", batch.b, " ",
-             batch.c, product_.swapped ? " swapped" : "", " replayed aligned ", alignments_[0], " ",
-             alignments_[1], " ", alignments_[2], product_.tf32 ? " tf32" : "",
+             batch.c, product_.swapped ? " swapped" : "", " near and far aligned ", alignments_[0],
+             " ", alignments_[1], " ", alignments_[2], product_.tf32 ? " tf32" : "",
              epilogue_ == kLtPlain ? "" : cat(" epilogue ", int(epilogue_)), adds_ ? " added" : "");
 }
 
@@ -143,8 +146,9 @@ bool LtProduct::find_algorithm(const Operands& at, Stream stream) {
 bool LtProduct::is_slower_than(const Parts& parts, const Operands& at, Stream stream) const {
   const std::string problem = cat(description(), " or ", parts.text);
   if (const auto kept = find_measured(session_, problem, "way")) return *kept == "parts";
-  const float whole = least_time(session_, stream, is_short(), [&] { run(at, stream); });
-  const bool is_slower = least_time(session_, stream, is_short(), parts.run) < whole;
+  const Watch watch(session_, stream, is_short());
+  const float whole = watch.least_time([&] { run(at, stream); });
+  const bool is_slower = watch.least_time(parts.run) < whole;
   keep_measured(session_, problem, "way", is_slower ? "parts" : "whole");
   return is_slower;
 }
@@ -157,16 +161,20 @@ bool LtProduct::is_short() const {
 
 LtAlgorithm LtProduct::fastest(const std::vector<LtCandidate>& candidates, const Operands& at,
                                Stream stream) const {
-  const LtAlgorithm* best = &candidates[0].algorithm;
+  // Times spread: those close to the fastest are measured again, by turns.
+  const Watch watch(session_, stream, is_short());
+  std::vector<float> times(candidates.size(), std::numeric_limits<float>::infinity());
   float least = std::numeric_limits<float>::infinity();
-  for (const LtCandidate& candidate : candidates) {
-    const float time =
-        least_time(session_, stream, is_short(), [&] { run(candidate.algorithm, at, stream); });
-    if (time >= least) continue;
-    least = time;
-    best = &candidate.algorithm;
+  for (int turn = 0; turn < (is_short() ? kShortTurns : kTurns); ++turn) {
+    const float most = least * kClose;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (times[i] > most) continue;
+      const auto work = [&] { run(candidates[i].algorithm, at, stream); };
+      times[i] = std::min(times[i], watch.least_time(work));
+      least = std::min(least, times[i]);
+    }
   }
-  return *best;
+  return candidates[size_t(std::ranges::min_element(times) - times.begin())].algorithm;
 }
 
 void LtProduct::run(const LtAlgorithm& algorithm, const Operands& at, Stream stream) const {
