@@ -13,7 +13,7 @@ namespace {
 
 using namespace cpu;
 
-ProductShape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k, 12, 32, 4}; }
+ProductShape shape(int64_t m, int64_t n, int64_t k) { return {m, n, k, 12, 32, 4, 16}; }
 
 TEST(Gemm, CachesHaveSizes) {
   EXPECT_GE(cache_sizes().first, 4 << 10);
@@ -45,11 +45,21 @@ TEST(Gemm, GridsCoverTheProduct) {
     for (int64_t m : {1, 12, 13, 384, 2048}) {
       for (int64_t n : {1, 31, 65, 1152, 50257}) {
         const Grid grid = choose_grid(shape(m, n, 384), threads);
-        EXPECT_GE(grid.row_parts * grid.rows, m);
-        EXPECT_LT((grid.row_parts - 1) * grid.rows, m);
-        EXPECT_GE(grid.column_parts * grid.columns, n);
-        EXPECT_LT((grid.column_parts - 1) * grid.columns, n);
-        if (threads == 1) EXPECT_EQ(grid.row_parts * grid.column_parts, 1);
+        for (const EvenParts& parts : {grid.rows, grid.columns}) {
+          EXPECT_EQ(parts.begin(0), 0);
+          EXPECT_EQ(parts.begin(parts.count), parts.extent);
+          int64_t largest = 0;
+          for (int64_t i = 0; i < parts.count; ++i) {
+            EXPECT_GT(parts.size(i), 0) << m << " " << n << " " << i;
+            EXPECT_EQ(parts.begin(i) % parts.unit, 0);
+            largest = std::max(largest, parts.size(i));
+          }
+          EXPECT_LE(largest, parts.largest());
+          EXPECT_LT(parts.largest(), largest + parts.unit);
+        }
+        EXPECT_EQ(grid.rows.extent, m);
+        EXPECT_EQ(grid.columns.extent, n);
+        if (threads == 1) EXPECT_EQ(grid.tasks(), 1);
       }
     }
   }
@@ -59,9 +69,26 @@ TEST(Gemm, LargeProductsOccupyAllThreads) {
   for (int64_t threads : {2, 8, 64}) {
     for (auto [m, n] : {std::pair(2048, 2048), std::pair(64, 50257), std::pair(50257, 64)}) {
       const Grid grid = choose_grid(shape(m, n, 768), threads);
-      EXPECT_GE(grid.row_parts * grid.column_parts, threads) << m << " x " << n;
+      EXPECT_GE(grid.tasks(), threads) << m << " x " << n;
     }
   }
+}
+
+// Whole vectors and tiles are counted, not pairs of tiles: two threads have the same to do.
+TEST(Gemm, TwoThreadsHaveTheSameToDo) {
+  for (int64_t extent : {128, 256, 384, 512, 1024}) {
+    const Grid grid = choose_grid(shape(extent, extent, extent), 2);
+    EXPECT_EQ(grid.tasks() % 2, 0) << extent;
+    const double largest = double(grid.rows.largest() * grid.columns.largest());
+    EXPECT_LE(largest * double(grid.tasks()), 1.05 * double(extent * extent)) << extent;
+  }
+  // 512 rows are 43 tiles: one thread has 21 of them, the other 22.
+  const ProductShape s = shape(512, 500, 512);
+  const SharedBlocks shared = choose_shared_blocks(s, choose_blocks(s), 2);
+  ASSERT_GT(shared.rows, 0);
+  const int64_t rows = divide_up(512, shared.task_rows);
+  const int64_t columns = divide_up(500, shared.task_columns);
+  EXPECT_EQ((shared.down_first ? columns : rows) % 2, 0);
 }
 
 TEST(Gemm, LargeProductsAreManyTasksThatShare) {
@@ -93,7 +120,7 @@ TEST(Gemm, LargeProductsAreManyTasksThatShare) {
 
 TEST(Gemm, SmallProductsStayInOneThread) {
   const Grid grid = choose_grid(shape(32, 32, 32), 64);
-  EXPECT_EQ(grid.row_parts * grid.column_parts, 1);
+  EXPECT_EQ(grid.tasks(), 1);
 }
 
 TEST(Gemm, DeepProductsAreCutAlongK) {

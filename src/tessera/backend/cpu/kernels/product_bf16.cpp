@@ -77,21 +77,20 @@ class Bf16Product {
   }
 
   void run() const {
-    const ProductShape shape = {p_.m, p_.n, p_.k, gemm_.rows, gemm_.columns, sizeof(uint16_t)};
+    const ProductShape shape = {
+        p_.m, p_.n, p_.k, gemm_.rows, gemm_.columns, sizeof(uint16_t), gemm_.columns};
     Grid grid = choose_grid(shape, 1 + thread_pool().workers());
-    grid.rows = std::min(grid.rows, round_up(kMostRows, gemm_.rows));
-    grid.columns = std::min(grid.columns, kMostColumns);
-    const int64_t row_parts = divide_up(p_.m, grid.rows);
+    grid.rows.count = std::max(grid.rows.count, divide_up(p_.m, round_up(kMostRows, gemm_.rows)));
+    grid.columns.count = std::max(grid.columns.count, divide_up(p_.n, kMostColumns));
     auto task = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i % row_parts * grid.rows, column = i / row_parts * grid.columns;
-        run_task(row, std::min(grid.rows, p_.m - row), column,
-                 std::min(grid.columns, p_.n - column));
+        const int64_t down = i % grid.rows.count, across = i / grid.rows.count;
+        run_task(grid.rows.begin(down), grid.rows.size(down), grid.columns.begin(across),
+                 grid.columns.size(across));
       }
     };
-    const int64_t tasks = row_parts * divide_up(p_.n, grid.columns);
-    if (tasks == 1) return task(0, 1);
-    thread_pool().parallel_for(tasks, 1, std::cref(task));
+    if (grid.tasks() == 1) return task(0, 1);
+    thread_pool().parallel_for(grid.tasks(), 1, std::cref(task));
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "tessera/backend/cpu/kernels/product.h"
 
@@ -16,7 +17,8 @@ constexpr int64_t kTasksPerThread = 2;
 constexpr int64_t kDeepest = 512;  // of a block: loading and storing c costs little by then
 constexpr int64_t kWorthSharing = 1 << 24;  // multiplications of a thread
 constexpr int64_t kSharingTasks = 3;        // of a thread, of at least
-constexpr int64_t kLeastTiles = 3;          // tiles up and across
+constexpr int64_t kTriedParts = 4;          // more than the least up and across
+constexpr int64_t kLeastTiles = 3;          // of a task, up or across
 constexpr int64_t kSharedBytes = 16 << 20;  // of a that are packed at a time
 constexpr int64_t kFewTiles = 64, kDeep = 2048, kMostDepthParts = 32;
 
@@ -32,8 +34,8 @@ int64_t size_or(int name, int64_t guess) {
 
 // Cycles of a task per step along k.
 double cost(const ProductShape& s, int64_t rows, int64_t columns) {
-  const double tiles =
-      double(divide_up(rows, s.tile_rows)) * double(divide_up(columns, s.tile_columns));
+  const double tiles = double(rows) / double(s.tile_rows) *
+                       double(round_up(columns, s.column_unit)) / double(s.tile_columns);
   return tiles * kTileVectors + kPackA * double(rows) + kPackB * double(columns);
 }
 
@@ -64,22 +66,23 @@ Blocks choose_blocks(const ProductShape& s) {
 }
 
 Grid choose_grid(const ProductShape& s, int64_t threads) {
+  const auto grid = [&](int64_t row_parts, int64_t column_parts) {
+    return Grid{EvenParts::at_most(row_parts, s.m, s.tile_rows),
+                EvenParts::at_most(column_parts, s.n, s.column_unit)};
+  };
   const int64_t work = s.m * s.n * s.k;
   const int64_t users = std::min(threads, std::max<int64_t>(1, work / kWorthAThread));
-  if (users == 1) return {1, 1, s.m, s.n};
   // Several tasks per thread even out what else the machine does.
   const int64_t least = users * std::clamp<int64_t>(work / users / kWorthATask, 1, kTasksPerThread);
-  Grid best = {1, 1, s.m, s.n};
+  Grid best = grid(1, 1);
   double best_cost = 1e300;
-  for (int64_t row_parts = 1; row_parts <= least; ++row_parts) {
-    const int64_t rows = round_up(divide_up(s.m, row_parts), s.tile_rows);
-    const int64_t columns = round_up(divide_up(s.n, divide_up(least, row_parts)), s.tile_columns);
-    const Grid grid = {divide_up(s.m, rows), divide_up(s.n, columns), rows, columns};
-    const int64_t rounds = divide_up(grid.row_parts * grid.column_parts, users);
-    const double total = double(rounds) * cost(s, rows, columns);
+  for (int64_t row_parts = 1; users > 1 && row_parts <= least; ++row_parts) {
+    const Grid one = grid(row_parts, divide_up(least, row_parts));
+    const int64_t rounds = divide_up(one.tasks(), users);
+    const double total = double(rounds) * cost(s, one.rows.largest(), one.columns.largest());
     if (total < best_cost) {
       best_cost = total;
-      best = grid;
+      best = one;
     }
   }
   return best;
@@ -88,21 +91,38 @@ Grid choose_grid(const ProductShape& s, int64_t threads) {
 SharedBlocks choose_shared_blocks(const ProductShape& s, const Blocks& blocks, int64_t threads) {
   if (threads == 1 || s.m * s.n * s.k / threads < kWorthSharing) return {};
   const int64_t wanted = threads * kSharingTasks;
-  const auto part = [](int64_t all, int64_t parts, int64_t tile) {
-    return round_up(divide_up(all, parts), tile);
-  };
+  const int64_t row_tiles = divide_up(s.m, s.tile_rows),
+                column_tiles = divide_up(s.n, s.tile_columns);
   const int64_t widest = cache_sizes().second / 2 / (blocks.depth * s.element);
-  int64_t row_parts = divide_up(s.m, blocks.rows);
-  int64_t column_parts = divide_up(s.n, std::max(widest, s.tile_columns));
-  while (row_parts * column_parts < wanted) {
-    const int64_t rows = part(s.m, row_parts, s.tile_rows) / s.tile_rows;
-    const int64_t columns = part(s.n, column_parts, s.tile_columns) / s.tile_columns;
-    if (std::max(rows, columns) < 2 * kLeastTiles) return {};
-    (rows >= columns ? row_parts : column_parts) += 1;
+  const int64_t least_rows = divide_up(s.m, blocks.rows);
+  const int64_t least_columns = divide_up(s.n, std::max(widest, s.tile_columns));
+  int64_t best_cost = std::numeric_limits<int64_t>::max(), row_parts = 0, column_parts = 0;
+  bool down_first = false;
+  for (int64_t up = least_rows; up < least_rows + kTriedParts; ++up) {
+    const int64_t least = std::max(least_columns, divide_up(wanted, up));
+    for (int64_t across = least; across < least + kTriedParts; ++across) {
+      const int64_t rows = divide_up(row_tiles, up), columns = divide_up(column_tiles, across);
+      if (std::max(rows, columns) < kLeastTiles) break;
+      // Tiles of the thread that has most. A thread has neighbouring tasks: where they are whole
+      // rows of tasks, all that counts is how many rows of tiles they have.
+      const int64_t any = divide_up(up * across, threads) * rows * columns;
+      const int64_t by_rows =
+          up % threads != 0 ? any : divide_up(row_tiles, threads) * column_tiles;
+      const int64_t by_columns =
+          across % threads != 0 ? any : divide_up(column_tiles, threads) * row_tiles;
+      const int64_t cost = std::min(by_rows, by_columns);
+      if (cost >= best_cost) continue;
+      best_cost = cost;
+      row_parts = up;
+      column_parts = across;
+      down_first = by_columns <= by_rows;
+    }
   }
-  const int64_t task_rows = part(s.m, row_parts, s.tile_rows);
+  if (row_parts == 0) return {};
+  const int64_t task_rows = divide_up(row_tiles, row_parts) * s.tile_rows;
   const int64_t most = std::max<int64_t>(1, kSharedBytes / (blocks.depth * s.element * task_rows));
-  return {most * task_rows, task_rows, part(s.n, column_parts, s.tile_columns)};
+  return {most * task_rows, task_rows, divide_up(column_tiles, column_parts) * s.tile_columns,
+          down_first};
 }
 
 int64_t depth_parts(const ProductShape& s) {

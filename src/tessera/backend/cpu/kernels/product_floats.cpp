@@ -73,15 +73,13 @@ class FloatProduct : ProductTiles<T> {
     const Grid grid = choose_grid(s, 1 + thread_pool().workers());
     auto task = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i % grid.row_parts * grid.rows;
-        const int64_t column = i / grid.row_parts * grid.columns;
-        run_region(
-            {row, std::min(grid.rows, p_.m - row), column, std::min(grid.columns, p_.n - column)});
+        const int64_t down = i % grid.rows.count, across = i / grid.rows.count;
+        run_region({grid.rows.begin(down), grid.rows.size(down), grid.columns.begin(across),
+                    grid.columns.size(across)});
       }
     };
-    const int64_t tasks = grid.row_parts * grid.column_parts;
-    if (tasks == 1) return task(0, 1);
-    thread_pool().parallel_for(tasks, 1, std::cref(task));
+    if (grid.tasks() == 1) return task(0, 1);
+    thread_pool().parallel_for(grid.tasks(), 1, std::cref(task));
   }
 
   void clear() {
@@ -111,10 +109,13 @@ class FloatProduct : ProductTiles<T> {
     store_(p_.c, sums, {p_.m, p_.n, p_.c_row, p_.c_column, p_.n, 1});
   }
 
-  // How large products are cut where tasks share what is packed; no rows: they do not.
+  // How large products are cut where tasks share what is packed; no rows: they do not. Of two
+  // threads each needs all of one operand and half of the other: to pack them costs less than to
+  // fetch what the other thread packed.
   SharedBlocks shared_blocks(const ProductShape& s) const {
-    if (dots_ || direct_b_ || !direct_c_) return {};
-    return choose_shared_blocks(s, blocks_, 1 + thread_pool().workers());
+    const int64_t threads = 1 + thread_pool().workers();
+    if (dots_ || direct_b_ || !direct_c_ || (threads == 2 && packs_rows())) return {};
+    return choose_shared_blocks(s, blocks_, threads);
   }
 
   // Elements that the packed rows of a task take: whole cache lines, so that b begins at one.
@@ -169,8 +170,9 @@ class FloatProduct : ProductTiles<T> {
   }
   int64_t depth_of(const Round& round) const { return std::min(blocks_.depth, p_.k - round.k0); }
 
-  // Rows of a, unless they are read where they lie, then panels of b, which rounds of other rows
-  // find packed.
+  // Rows of a, unless they are read where they lie, and panels of b, which rounds of other rows
+  // find packed. They take turns: a thread that packs the first of them multiplies the first rows
+  // and columns, and much of what it reads is in its own cache.
   int64_t row_packs(const Round& round, const SharedBlocks& shared) const {
     return packs_rows() ? divide_up(rows_of(round, shared), shared.task_rows) : 0;
   }
@@ -180,41 +182,47 @@ class FloatProduct : ProductTiles<T> {
   }
 
   void pack(const Round& round, const SharedBlocks& shared, int64_t begin, int64_t end) const {
-    const int64_t row_tasks = row_packs(round, shared);
+    const int64_t rows = row_packs(round, shared), all = pack_tasks(round, shared);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = (i - row_tasks) * loops_.columns, depth = depth_of(round);
-      if (i < row_tasks) {
-        left_of(round, shared, i);
-      } else {
-        pack_b(round.b + column * depth, round.column + column, round.k0, depth);
+      const int64_t row = i * rows / all;
+      if ((i + 1) * rows / all > row) {
+        left_of(round, shared, row);
+        continue;
       }
+      const int64_t column = (i - row) * loops_.columns, depth = depth_of(round);
+      pack_b(round.b + column * depth, round.column + column, round.k0, depth);
     }
   }
 
   Left<T> left_of(const Round& round, const SharedBlocks& shared, int64_t task) const {
-    const int64_t row = task * shared.task_rows;
-    return left_panels(round.a + task * room_of_rows(shared), round.row + row,
-                       std::min(shared.task_rows, rows_of(round, shared) - row), round.k0,
-                       depth_of(round));
+    const EvenParts rows = row_parts(round, shared);
+    return left_panels(round.a + task * room_of_rows(shared), round.row + rows.begin(task),
+                       rows.size(task), round.k0, depth_of(round));
+  }
+
+  EvenParts row_parts(const Round& round, const SharedBlocks& shared) const {
+    const int64_t rows = rows_of(round, shared);
+    return {rows, loops_.rows, divide_up(rows, shared.task_rows)};
   }
 
   // Each task multiplies a block, and packs its share of the next round.
   void sum_round(const Round& round, const Round* next, const SharedBlocks& shared) const {
-    const int64_t rows = rows_of(round, shared), columns = columns_of(round);
-    const int64_t row_tasks = divide_up(rows, shared.task_rows), depth = depth_of(round);
-    const int64_t tasks = row_tasks * divide_up(columns, shared.task_columns);
+    const EvenParts rows = row_parts(round, shared);
+    const int64_t all_columns = columns_of(round), depth = depth_of(round);
+    const EvenParts columns = {all_columns, loops_.columns,
+                               divide_up(all_columns, shared.task_columns)};
+    const int64_t tasks = rows.count * columns.count;
     const int64_t packs = next == nullptr ? 0 : pack_tasks(*next, shared);
     auto task = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t at = i % row_tasks, row = at * shared.task_rows;
-        const int64_t column = i / row_tasks * shared.task_columns;
+        const int64_t at = shared.down_first ? i % rows.count : i / columns.count;
+        const int64_t across = shared.down_first ? i / rows.count : i % columns.count;
         const Left<T> left = packs_rows() ? Left<T>{round.a + at * room_of_rows(shared),
                                                     loops_.rows, loops_.rows * depth, false}
                                           : left_of(round, shared, at);
-        const Region block = {round.row + row, std::min(shared.task_rows, rows - row),
-                              round.column + column,
-                              std::min(shared.task_columns, columns - column)};
-        sum_panels(block, round.k0, left, round.b + column * depth);
+        const Region block = {round.row + rows.begin(at), rows.size(at),
+                              round.column + columns.begin(across), columns.size(across)};
+        sum_panels(block, round.k0, left, round.b + columns.begin(across) * depth);
         if (packs > 0) pack(*next, shared, packs * i / tasks, packs * (i + 1) / tasks);
       }
     };

@@ -26,7 +26,7 @@ class ProductTiles {
   ProductTiles(const Product& p, const GemmLoops<T>& loops, Storage storage);
 
   ProductShape shape() const {
-    return {p_.m, p_.n, p_.k, loops_.rows, loops_.columns, int64_t(sizeof(T))};
+    return {p_.m, p_.n, p_.k, loops_.rows, loops_.columns, int64_t(sizeof(T)), loops_.lanes};
   }
 
   // Sets all that is declared below `swapped_`: a function of the product's shape and strides, for
