@@ -41,6 +41,7 @@ Watch::Watch(Session& session, Stream stream, bool is_short)
   session.enter();
   // Without room for it, operands are in the cache always.
   if (is_short && bytes > 0 && driver().mem_alloc(&others_, bytes) != kSuccess) others_ = 0;
+  if (others_ != 0) driver().fill(others_, 0, bytes / 4, session.stream(stream));
 }
 
 Watch::~Watch() {
