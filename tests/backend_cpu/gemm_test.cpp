@@ -74,7 +74,7 @@ TEST(Gemm, LargeProductsOccupyAllThreads) {
   }
 }
 
-// Whole vectors and tiles are counted, not pairs of tiles: two threads have the same to do.
+// Shares are counted in rows and vectors.
 TEST(Gemm, TwoThreadsHaveTheSameToDo) {
   for (int64_t extent : {128, 256, 384, 512, 1024}) {
     const Grid grid = choose_grid(shape(extent, extent, extent), 2);
