@@ -74,21 +74,22 @@ TEST(Gemm, LargeProductsOccupyAllThreads) {
   }
 }
 
-// Shares are counted in rows and vectors.
+// Shares are counted in rows and vectors: by whole tiles of 9 x 48, 256 columns would be 144 and
+// 112.
 TEST(Gemm, TwoThreadsHaveTheSameToDo) {
   for (int64_t extent : {128, 256, 384, 512, 1024}) {
-    const Grid grid = choose_grid(shape(extent, extent, extent), 2);
+    const ProductShape s = {extent, extent, extent, 9, 48, 4, 16};
+    const Grid grid = choose_grid(s, 2);
     EXPECT_EQ(grid.tasks() % 2, 0) << extent;
     const double largest = double(grid.rows.largest() * grid.columns.largest());
     EXPECT_LE(largest * double(grid.tasks()), 1.05 * double(extent * extent)) << extent;
   }
-  // 512 rows are 43 tiles: one thread has 21 of them, the other 22.
-  const ProductShape s = shape(512, 500, 512);
+  // 11 tiles across cannot be halved; 57 up can, but for one.
+  const ProductShape s = {512, 512, 512, 9, 48, 4, 16};
   const SharedBlocks shared = choose_shared_blocks(s, choose_blocks(s), 2);
   ASSERT_GT(shared.rows, 0);
-  const int64_t rows = divide_up(512, shared.task_rows);
-  const int64_t columns = divide_up(500, shared.task_columns);
-  EXPECT_EQ((shared.down_first ? columns : rows) % 2, 0);
+  EXPECT_FALSE(shared.down_first);
+  EXPECT_EQ(divide_up(s.m, shared.task_rows) % 2, 0);
 }
 
 TEST(Gemm, LargeProductsAreManyTasksThatShare) {
