@@ -66,18 +66,16 @@ Blocks choose_blocks(const ProductShape& s) {
 }
 
 Grid choose_grid(const ProductShape& s, int64_t threads) {
-  const auto grid = [&](int64_t row_parts, int64_t column_parts) {
-    return Grid{EvenParts::at_most(row_parts, s.m, s.tile_rows),
-                EvenParts::at_most(column_parts, s.n, s.column_unit)};
-  };
   const int64_t work = s.m * s.n * s.k;
   const int64_t users = std::min(threads, std::max<int64_t>(1, work / kWorthAThread));
+  Grid best = {{s.m, s.tile_rows, 1}, {s.n, s.column_unit, 1}};
+  if (users == 1) return best;
   // Several tasks per thread even out what else the machine does.
   const int64_t least = users * std::clamp<int64_t>(work / users / kWorthATask, 1, kTasksPerThread);
-  Grid best = grid(1, 1);
   double best_cost = 1e300;
-  for (int64_t row_parts = 1; users > 1 && row_parts <= least; ++row_parts) {
-    const Grid one = grid(row_parts, divide_up(least, row_parts));
+  for (int64_t row_parts = 1; row_parts <= least; ++row_parts) {
+    const Grid one = {EvenParts::at_most(row_parts, s.m, s.tile_rows),
+                      EvenParts::at_most(divide_up(least, row_parts), s.n, s.column_unit)};
     const int64_t rounds = divide_up(one.tasks(), users);
     const double total = double(rounds) * cost(s, one.rows.largest(), one.columns.largest());
     if (total < best_cost) {

@@ -78,7 +78,7 @@ class FloatProduct : ProductTiles<T> {
                     grid.columns.size(across)});
       }
     };
-    if (grid.tasks() == 1) return task(0, 1);
+    if (grid.tasks() == 1) return run_region({0, p_.m, 0, p_.n});
     thread_pool().parallel_for(grid.tasks(), 1, std::cref(task));
   }
 
