@@ -129,9 +129,9 @@ TEST(Math, RowsTogetherAreLikeRowsAlone) {
       float* const y = to.data() + first * n;
       float* const statistics = to.data() + 2 * x.size() + first;
       const float* const from = x.data() + first * n;
-      loops.softmax(rows, int64_t(n), y, from);
+      loops.softmax(rows, int64_t(n), y, from, nullptr);
       loops.layer_norm(rows, int64_t(n), y + x.size(), statistics, statistics + kRows, from,
-                       gamma.data(), gamma.data(), 1e-5);
+                       gamma.data(), gamma.data(), 1e-5, false);
     };
     run(together, 0, int64_t(kRows));
     for (size_t row = 0; row < kRows; ++row) run(alone, row, 1);
@@ -153,10 +153,10 @@ TEST(Math, RowsAreTheSameOnEveryInstructionSet) {
       cpu::set_isa(isa);
       const cpu::RowLoops& rows = cpu::loops().rows_f32;
       std::vector<float> results(2);
-      rows.softmax(1, n, y.data(), x.data());
+      rows.softmax(1, n, y.data(), x.data(), nullptr);
       results.insert(results.end(), y.begin(), y.end());
       rows.layer_norm(1, n, y.data(), &results[0], &results[1], x.data(), gamma.data(),
-                      gamma.data(), 1e-5);
+                      gamma.data(), 1e-5, false);
       cpu::set_isa(before);
       results.insert(results.end(), y.begin(), y.end());
       if (first.empty()) first = results;

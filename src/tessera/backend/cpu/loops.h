@@ -97,14 +97,15 @@ using CombineLoop = void (*)(int64_t n, void* value, int64_t* where, const void*
                              const int64_t* part_where);
 
 // Rows of a named kernel, one behind the other; n elements each. The types are float or double
-// throughout.
+// throughout. `streams`: results go past the caches, every row of them aligned to 64; stream_fence
+// follows.
 struct RowLoops {
-  void (*softmax)(int64_t rows, int64_t n, void* y, const void* x);
+  // `room`: null, or room for a row; the results are then streamed.
+  void (*softmax)(int64_t rows, int64_t n, void* y, const void* x, void* room);
   // Writes y, and of each row its mean and 1 / sqrt(variance + epsilon) where they have an address.
   void (*layer_norm)(int64_t rows, int64_t n, void* y, void* mean, void* rstd, const void* x,
-                     const void* gamma, const void* beta, double epsilon);
-  // One row. Writes dx and adds to dgamma and dbeta. `streams`: dx past the caches, aligned to 64;
-  // stream_fence follows.
+                     const void* gamma, const void* beta, double epsilon, bool streams);
+  // One row. Writes dx and adds to dgamma and dbeta.
   void (*layer_norm_backward)(int64_t n, void* dx, void* dgamma, void* dbeta, const void* g,
                               const void* x, const void* gamma, const void* mean, const void* rstd,
                               bool streams);

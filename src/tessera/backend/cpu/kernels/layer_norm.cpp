@@ -8,6 +8,7 @@
 #include "tessera/backend/cpu/kernels/named_kernel.h"
 #include "tessera/backend/cpu/kernels/rows.h"
 #include "tessera/backend/cpu/scratch.h"
+#include "tessera/backend/cpu/stores.h"
 #include "tessera/backend/cpu/tiling.h"
 #include "tessera/base/thread_pool.h"
 
@@ -54,9 +55,19 @@ class LayerNorm : public NamedKernel {
 
 class LayerNormForward : public LayerNorm {
  public:
-  using LayerNorm::LayerNorm;
+  explicit LayerNormForward(const KernelCall& call)
+      : LayerNorm(call), stores_(2 * shape_.rows * row_bytes_) {}
 
   void run(std::span<char* const> at) const override {
+    char* y = address(call_, at, 3);
+    if (y == nullptr || y == address(call_, at, 0) || !can_stream(codec_, shape_, y)) {
+      return run(at, false);
+    }
+    stores_.run([&](bool past) { run(at, past); });
+  }
+
+ private:
+  void run(std::span<char* const> at, bool past) const {
     char* room = scratch(Scratch::launch, 2 * room_bytes_);
     const char* gamma = codec_.read(address(call_, at, 1), room, columns());
     const char* beta = codec_.read(address(call_, at, 2), room + room_bytes_, columns());
@@ -74,12 +85,15 @@ class LayerNormForward : public LayerNorm {
           return output == nullptr ? nullptr : output + row * codec_.compute_size();
         };
         codec_.loops().layer_norm(rows, columns(), to, statistic(mean), statistic(rstd), from,
-                                  gamma, beta, call_.attrs.scalar);
+                                  gamma, beta, call_.attrs.scalar, past);
         write(y, row, to);
       }
+      if (past) loops().stream_fence();
     };
     thread_pool().parallel_for(shape_.rows, rows_per_task(columns()), std::cref(body));
   }
+
+  mutable Stores stores_;
 };
 
 class LayerNormBackward : public LayerNorm {
@@ -133,13 +147,11 @@ class LayerNormBackward : public LayerNorm {
     if (past) loops().stream_fence();
   }
 
-  // Whether dx goes past the caches, and can.
   bool streams(std::span<char* const> at) const {
     const char* dx = address(call_, at, 5);
-    const bool whole_lines =
-        row_bytes_ % 64 == 0 && reinterpret_cast<uintptr_t>(dx) % 64 == 0 && !codec_.converts();
     const bool own = dx != address(call_, at, 0) && dx != address(call_, at, 1);
-    return dx != nullptr && whole_lines && own && outgrows_caches(3 * shape_.rows * row_bytes_);
+    return dx != nullptr && own && can_stream(codec_, shape_, dx) &&
+           outgrows_caches(3 * shape_.rows * row_bytes_);
   }
 
   void add(char* total, const char* part) const {

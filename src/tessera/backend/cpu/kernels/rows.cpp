@@ -20,6 +20,11 @@ RowShape row_shape(const Shape& shape) {
   return {numel(leading), shape.back()};
 }
 
+bool can_stream(const RowCodec& codec, const RowShape& shape, const char* to) {
+  const int64_t row_bytes = shape.columns * codec.memory_size();
+  return !codec.converts() && row_bytes % 64 == 0 && reinterpret_cast<uintptr_t>(to) % 64 == 0;
+}
+
 int64_t rows_per_task(int64_t columns) {
   constexpr int64_t kWorthAThread = 16384;  // values
   return std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(1, columns));

@@ -40,6 +40,10 @@ struct RowShape {
 };
 RowShape row_shape(const Shape& shape);
 
+// Whether results at `to` can go past the caches: every row is whole lines. Not where `to` is an
+// operand, whose lines are in the caches anyhow.
+bool can_stream(const RowCodec& codec, const RowShape& shape, const char* to);
+
 // Rows per task, so that a task is worth waking a thread.
 int64_t rows_per_task(int64_t columns);
 

@@ -4,6 +4,7 @@
 #include "tessera/backend/cpu/kernels/named_kernel.h"
 #include "tessera/backend/cpu/kernels/rows.h"
 #include "tessera/backend/cpu/scratch.h"
+#include "tessera/backend/cpu/stores.h"
 #include "tessera/base/thread_pool.h"
 
 namespace tessera::cpu {
@@ -16,31 +17,38 @@ class Softmax : public NamedKernel {
       : codec_(call.operands[0].dtype),
         shape_(row_shape(call.operands[0].view.shape)),
         x_offset_(call.operands[0].view.offset),
-        y_offset_(call.operands[1].view.offset) {}
+        y_offset_(call.operands[1].view.offset),
+        stores_(2 * shape_.rows * shape_.columns * codec_.memory_size()) {}
 
   void run(std::span<char* const> at) const override {
-    const int64_t row_bytes = shape_.columns * codec_.memory_size();
     const char* x = at[0] + x_offset_ * codec_.memory_size();
     char* y = at[1] + y_offset_ * codec_.memory_size();
-    const int64_t room_bytes =
-        codec_.converts() ? padded(shape_.columns * codec_.compute_size()) : 0;
+    if (y == x || !can_stream(codec_, shape_, y)) return run(x, y, false);
+    stores_.run([&](bool past) { run(x, y, past); });
+  }
+
+ private:
+  void run(const char* x, char* y, bool past) const {
+    const int64_t row_bytes = shape_.columns * codec_.memory_size();
+    const int64_t room_bytes = padded(shape_.columns * codec_.compute_size());
     auto body = [&](int64_t begin, int64_t end) {
       const int64_t rows = codec_.converts() ? 1 : end - begin;  // at once
       char* room = scratch(Scratch::tile, 2 * room_bytes);
       for (int64_t row = begin; row < end; row += rows) {
         const char* from = codec_.read(x + row * row_bytes, room, shape_.columns);
         char* to = codec_.target(y + row * row_bytes, room + room_bytes);
-        codec_.loops().softmax(rows, shape_.columns, to, from);
+        codec_.loops().softmax(rows, shape_.columns, to, from, past ? room : nullptr);
         codec_.write(y + row * row_bytes, to, shape_.columns);
       }
+      if (past) loops().stream_fence();
     };
     thread_pool().parallel_for(shape_.rows, rows_per_task(shape_.columns), std::cref(body));
   }
 
- private:
   RowCodec codec_;
   RowShape shape_;
   int64_t x_offset_, y_offset_;
+  mutable Stores stores_;
 };
 
 }  // namespace

@@ -20,15 +20,8 @@ namespace {
 //
 #include "tessera/backend/cpu/simd/exp_below.h"
 
-// Bytes of a register. Widths are whole registers (gemm.h): a loop over one has a fixed count,
-// which costs no more than its instructions.
-#if defined(__AVX512F__)
-constexpr int64_t kRegister = 64;
-#elif defined(__AVX2__)
-constexpr int64_t kRegister = 32;
-#else
-constexpr int64_t kRegister = 16;
-#endif
+// Widths are whole registers (gemm.h): a loop over one has a fixed count, which costs no more than
+// its instructions.
 template <class T>
 constexpr int64_t kLanes = kRegister / int64_t(sizeof(T));
 template <class T>

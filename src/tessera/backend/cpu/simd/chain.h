@@ -15,20 +15,6 @@ inline constexpr int kBlockWides = 2;
 
 static_assert(kBlockWides * Wide<float>::kLanes <= kMostBlock);
 
-// Past the caches. REQUIRES p aligned to 64.
-template <class T>
-TESSERA_INLINE void stream_wide(T* p, V<T> v) {
-#if defined(__AVX512F__)
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(p), __m512i(v));
-#elif defined(__x86_64__)
-  __m128i parts[4];
-  __builtin_memcpy(parts, &v, sizeof v);
-  for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(p) + i, parts[i]);
-#else
-  store_wide(p, v);
-#endif
-}
-
 void stream_fence_loop() {
 #if defined(__x86_64__)
   _mm_sfence();
@@ -57,28 +43,35 @@ struct PartBlock {
   }
 };
 
-// Correctly rounded, as the scalar function is. (gcc warns of the form without a mask.)
+// Correctly rounded, as the scalar function is. (gcc warns of 512 bits without a mask.)
 template <class T>
 TESSERA_INLINE V<T> sqrt_wide(V<T> v) {
+  return by_halves(
+      [](auto part) {
+        using P = decltype(part);
+        constexpr bool kSingle = sizeof(T) == 4;
 #if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4) {
-    return V<T>(_mm512_maskz_sqrt_ps(0xffff, __m512(v)));
-  } else {
-    return V<T>(_mm512_maskz_sqrt_pd(0xff, __m512d(v)));
-  }
+        if constexpr (kSingle) return P(_mm512_maskz_sqrt_ps(0xffff, __m512(part)));
+        if constexpr (!kSingle) return P(_mm512_maskz_sqrt_pd(0xff, __m512d(part)));
+#elif defined(__AVX2__)
+        if constexpr (kSingle) return P(_mm256_sqrt_ps(__m256(part)));
+        if constexpr (!kSingle) return P(_mm256_sqrt_pd(__m256d(part)));
+#elif defined(__x86_64__)
+        if constexpr (kSingle) return P(_mm_sqrt_ps(__m128(part)));
+        if constexpr (!kSingle) return P(_mm_sqrt_pd(__m128d(part)));
 #else
-  T lanes[Wide<T>::kLanes];
-  store_wide(lanes, v);
-  for (T& lane : lanes) lane = sqrt(lane);
-  return load_wide(lanes);
+        for (int64_t i = 0; i < kRegister / int64_t(sizeof(T)); ++i) part[i] = sqrt(part[i]);
+        return part;
 #endif
+      },
+      v);
 }
 
 template <class Op, bool kFlipped, class T, int kWides, class Access>
 TESSERA_INLINE void apply_link(V<T> (&v)[kWides], const Link& link, int64_t at, Access access) {
   const T* operand = static_cast<const T*>(link.operand);
   if (link.scalar) {
-    const V<T> b = *operand - V<T>{};  // not plus: -0 stays -0
+    const V<T> b = splat(*operand);
     for (V<T>& a : v) a = kFlipped ? Op::apply(b, a) : Op::apply(a, b);
     return;
   }

@@ -18,6 +18,8 @@ namespace {
 
 #include "tessera/backend/cpu/simd/types.h"
 //
+#include "tessera/backend/cpu/simd/wide.h"
+//
 #include "tessera/backend/cpu/simd/math.h"
 //
 #include "tessera/backend/cpu/simd/trigonometry.h"

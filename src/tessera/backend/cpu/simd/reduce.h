@@ -1,27 +1,6 @@
 // Folds. Included by simd/loops.cpp. The order of the operations is fixed by the counts alone, so
 // that every instruction set and every number of threads gives the same bits.
 
-// 64 bytes of T, whatever the instruction set: the compiler splits it where registers are narrower.
-template <class T>
-struct Wide {
-  typedef T V __attribute__((vector_size(64)));
-  static constexpr int64_t kLanes = 64 / int64_t(sizeof(T));
-};
-template <class T>
-using V = typename Wide<T>::V;
-
-template <class T>
-TESSERA_INLINE V<T> load_wide(const T* p) {
-  V<T> v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-
-template <class T>
-TESSERA_INLINE void store_wide(T* p, V<T> v) {
-  __builtin_memcpy(p, &v, sizeof v);
-}
-
 struct Sum {
   template <class T>
   static constexpr T identity() {
@@ -50,7 +29,7 @@ struct Max {
   }
   template <class X>
   TESSERA_INLINE static X apply(X a, X b) {
-    return ((a > b) | (a != a)) ? a : b;
+    return by_halves([](auto x, auto y) { return ((x > y) | (x != x)) ? x : y; }, a, b);
   }
 };
 struct Min {
@@ -60,7 +39,7 @@ struct Min {
   }
   template <class X>
   TESSERA_INLINE static X apply(X a, X b) {
-    return ((a < b) | (a != a)) ? a : b;
+    return by_halves([](auto x, auto y) { return ((x < y) | (x != x)) ? x : y; }, a, b);
   }
 };
 
@@ -69,6 +48,8 @@ template <class Op, class T, class Lanes>
 TESSERA_INLINE T fold_halves(Lanes v) {
   if constexpr (sizeof v == sizeof(T)) {
     return v[0];
+  } else if constexpr (kIsPair<Lanes>) {
+    return fold_halves<Op, T>(Op::apply(v.low, v.high));
   } else {
     typedef T Half __attribute__((vector_size(sizeof v / 2)));
     Half a, b;
@@ -108,7 +89,7 @@ template <class Op, class T, class Source>
 TESSERA_INLINE T fold_source(Source source, int64_t n) {
   constexpr int64_t kLanes = Wide<T>::kLanes;
   if (n < kLanes) return fold_ones<Op, T>(source, 0, n);
-  V<T> v0 = V<T>{} + Op::template identity<T>(), v1 = v0, v2 = v0, v3 = v0;
+  V<T> v0 = splat(Op::template identity<T>()), v1 = v0, v2 = v0, v3 = v0;
   int64_t i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
     v0 = Op::apply(v0, source.wide(i));
@@ -232,29 +213,29 @@ template <class T>
 using Place = typename Choose<sizeof(T) == 8, int64_t,
                               typename Choose<sizeof(T) == 4, int32_t, int8_t>::Type>::Type;
 
-// As many columns as a wide value has. Places are counted in lanes as wide as the values, so no
-// more rows at a time than those can count.
+// As many columns as a register has. Places are counted in lanes as wide as the values, so no more
+// rows at a time than those can count.
 template <class T>
-TESSERA_INLINE void argmax_wide(T* value, int64_t* where, const T* a, const Fold& fold) {
+TESSERA_INLINE void argmax_columns(T* value, int64_t* where, const T* a, const Fold& fold) {
   using P = Place<T>;
+  using Values = typename WideOf<T, kRegister>::V;
+  using Places = typename WideOf<P, kRegister>::V;
   constexpr int64_t kMostRows = sizeof(P) == 1 ? 127 : 1 << 30;
-  V<T> best = load_wide(value);
+  Values best = load_as<Values>(value);
   for (int64_t first = 0; first < fold.inner; first += kMostRows) {
     const int64_t rows = fold.inner - first < kMostRows ? fold.inner - first : kMostRows;
-    V<P> places = V<P>{} - P(1);
+    Places places = splat_as<Places>(P(-1));
     for (int64_t i = 0; i < rows; ++i) {
-      const V<T> next = load_wide(a + (first + i) * fold.outer);
+      const Values next = load_as<Values>(a + (first + i) * fold.outer);
       const auto better = (next > best) | ((next != next) & (best == best));
       best = better ? next : best;
-      places = better ? V<P>{} + P(i) : places;
+      places = better ? splat_as<Places>(P(i)) : places;
     }
-    P lanes[Wide<P>::kLanes];
-    store_wide(lanes, places);
-    for (int64_t o = 0; o < Wide<T>::kLanes; ++o) {
-      if (lanes[o] >= 0) where[o] = fold.base + first + int64_t(lanes[o]);
+    for (int64_t o = 0; o < kRegister / int64_t(sizeof(T)); ++o) {
+      if (places[o] >= 0) where[o] = fold.base + first + int64_t(places[o]);
     }
   }
-  store_wide(value, best);
+  __builtin_memcpy(value, &best, sizeof best);
 }
 
 template <class T>
@@ -273,8 +254,9 @@ void argmax_loop(void* value, int64_t* where, const void* a, const Fold& fold) {
   }
   int64_t o = 0;
   if constexpr (!kIsBool<T>) {
-    for (; o + Wide<T>::kLanes <= fold.outer; o += Wide<T>::kLanes) {
-      argmax_wide(vp + o, where + o, ap + o, fold);
+    constexpr int64_t kColumns = kRegister / int64_t(sizeof(T));
+    for (; o + kColumns <= fold.outer; o += kColumns) {
+      argmax_columns(vp + o, where + o, ap + o, fold);
     }
   }
   for (; o < fold.outer; ++o) {

@@ -1,5 +1,14 @@
 // Facts of types, without the standard library. Included by simd/loops.cpp.
 
+// Bytes of a register.
+#if defined(__AVX512F__)
+inline constexpr int64_t kRegister = 64;
+#elif defined(__AVX2__)
+inline constexpr int64_t kRegister = 32;
+#else
+inline constexpr int64_t kRegister = 16;
+#endif
+
 template <bool Condition, class A, class B>
 struct Choose {
   using Type = A;
