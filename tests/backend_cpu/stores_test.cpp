@@ -36,25 +36,32 @@ TEST(Stores, WhatIsClearIsNotTried) {
 TEST(Stores, TheFasterWayIsTheRule) {
   cpu::Stores past(32 * kMiB), plain(32 * kMiB);
   EXPECT_EQ(runs_past(past, 8, 2, 1), 4);
-  EXPECT_EQ(runs_past(past, 320, 2, 1), 310);
+  EXPECT_EQ(runs_past(past, 248, 2, 1), 244);
   EXPECT_EQ(runs_past(plain, 8, 1, 2), 4);
-  EXPECT_EQ(runs_past(plain, 320, 1, 2), 10);
+  EXPECT_EQ(runs_past(plain, 248, 1, 2), 4);
+}
+
+// Whoever reads the results next finds those that stayed.
+TEST(Stores, ALittleFasterIsNotWorthIt) {
+  cpu::Stores stores(32 * kMiB);
+  EXPECT_EQ(runs_past(stores, 8, 1, 0.9f), 4);
+  EXPECT_EQ(runs_past(stores, 248, 1, 0.9f), 4);
 }
 
 TEST(Stores, AChangeIsNoticed) {
   cpu::Stores stores(32 * kMiB);
   runs_past(stores, 100, 1, 1.5f);
-  runs_past(stores, 200, 3, 1.5f);  // others take the cache
-  EXPECT_GE(runs_past(stores, 64, 3, 1.5f), 62);
-  runs_past(stores, 200, 1, 1.5f);  // and leave it
-  EXPECT_LE(runs_past(stores, 64, 1, 1.5f), 2);
+  runs_past(stores, 256, 3, 1.5f);  // others take the cache
+  EXPECT_GE(runs_past(stores, 128, 3, 1.5f), 124);
+  runs_past(stores, 256, 1, 1.5f);  // and leave it
+  EXPECT_LE(runs_past(stores, 128, 1, 1.5f), 4);
 }
 
 TEST(Stores, OneSlowRunChangesNothing) {
   cpu::Stores stores(32 * kMiB);
   runs_past(stores, 100, 1, 1.5f);
   stores.took(false, 100);
-  EXPECT_LE(runs_past(stores, 64, 1, 1.5f), 2);
+  EXPECT_LE(runs_past(stores, 128, 1, 1.5f), 4);
 }
 
 // Runs of one kernel on operands of 32 MiB: the first 8 take both ways.

@@ -17,7 +17,7 @@ constexpr double kMostPlainFlops = 2.2e9;  // of 1024³; the plain loop takes to
 constexpr double kMostAloneFlops = 1e8;    // several threads always win above
 constexpr double kSlowFlops = 1e10;
 constexpr int64_t kCompared = 2048;      // entries
-constexpr double kSettleSeconds = 0.02;  // OpenMP's threads spin for some milliseconds
+constexpr double kSettleSeconds = 0.05;  // a library's threads spin: OpenBLAS' for some 30 ms
 
 struct Product {
   const char* name;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <thread>
 
+#include "tessera/base/thread_pool.h"
+
 namespace tessera::bench {
 
 namespace {
@@ -23,6 +25,18 @@ double seconds_of_batch(const Work& work, int64_t batch) {
 
 void pause(double seconds) {
   if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// Threads that slept may wake on one core, and stay there: whoever begins short work has done it
+// before the others run.
+void part_threads(double seconds) {
+  using Clock = std::chrono::steady_clock;
+  ThreadPool& pool = thread_pool();
+  pool.parallel_for(1 + pool.workers(), 1, [&](int64_t begin, int64_t end) {
+    const auto until = Clock::now() + (end - begin) * std::chrono::duration<double>(seconds);
+    while (Clock::now() < until) {
+    }
+  });
 }
 
 // One contestant: how its samples are taken, and those taken so far.
@@ -60,6 +74,7 @@ struct Series {
   }
 
   void take(int64_t count, double warm_seconds) {
+    if (!work->wait) part_threads(warm_seconds);
     for (double spent = 0; !is_long && spent <= warm_seconds;) {
       spent += seconds_of_batch(*work, batch);
     }

@@ -8,10 +8,12 @@ namespace tessera::cpu {
 
 namespace {
 
-constexpr int kDoubt = 2;           // caches may hold half or twice what is expected
-constexpr uint32_t kFirstRuns = 8;  // by turns
-constexpr uint32_t kOtherWay = 32;  // one run in so many goes the other way
-constexpr float kForget = 1.02f;    // others come and go: a good time is worth less with every run
+constexpr int kDoubt = 2;         // caches may hold half or twice what is expected
+constexpr float kWorth = 0.8f;    // what stays is worth something to whoever reads it next
+constexpr float kForget = 1.02f;  // others come and go: a good time is worth less with every run
+// Runs at a time that go the other way, at the beginning and then out of so many: what caches hold
+// is settled after the first.
+constexpr uint32_t kTrial = 4, kTrialEvery = 128;
 
 }  // namespace
 
@@ -21,10 +23,10 @@ Stores::Stores(int64_t bytes)
 bool Stores::next() {
   if (!may_stay_ || !may_go_) return may_go_;
   const uint32_t run = runs_.fetch_add(1, std::memory_order_relaxed);
-  if (run < kFirstRuns) return run % 2 == 1;
-  const bool past =
-      seconds_[1].load(std::memory_order_relaxed) < seconds_[0].load(std::memory_order_relaxed);
-  return run % kOtherWay == 0 ? !past : past;
+  if (run < 2 * kTrial) return run >= kTrial;
+  const bool past = seconds_[1].load(std::memory_order_relaxed) <
+                    kWorth * seconds_[0].load(std::memory_order_relaxed);
+  return run % kTrialEvery < kTrial ? !past : past;
 }
 
 void Stores::took(bool past, float seconds) {

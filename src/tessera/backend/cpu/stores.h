@@ -9,8 +9,8 @@
 namespace tessera::cpu {
 
 // What no cache holds goes past them, and what is much smaller does not. Between, it depends on who
-// else uses the last cache just then: both ways are timed, and the faster one is the rule. Thread
-// safe.
+// else uses the last cache just then: both ways are timed, and results go past where that is
+// clearly faster. Thread safe.
 class Stores {
  public:
   // `bytes`: all that a run reads and writes.
