@@ -44,27 +44,37 @@ struct PartBlock {
 };
 
 // Correctly rounded, as the scalar function is. (gcc warns of 512 bits without a mask.)
+#if defined(__AVX512F__)
+TESSERA_INLINE Register<float> sqrt_register(Register<float> v) {
+  return Register<float>(_mm512_maskz_sqrt_ps(0xffff, __m512(v)));
+}
+TESSERA_INLINE Register<double> sqrt_register(Register<double> v) {
+  return Register<double>(_mm512_maskz_sqrt_pd(0xff, __m512d(v)));
+}
+#elif defined(__AVX2__)
+TESSERA_INLINE Register<float> sqrt_register(Register<float> v) {
+  return Register<float>(_mm256_sqrt_ps(__m256(v)));
+}
+TESSERA_INLINE Register<double> sqrt_register(Register<double> v) {
+  return Register<double>(_mm256_sqrt_pd(__m256d(v)));
+}
+#elif defined(__x86_64__)
+TESSERA_INLINE Register<float> sqrt_register(Register<float> v) {
+  return Register<float>(_mm_sqrt_ps(__m128(v)));
+}
+TESSERA_INLINE Register<double> sqrt_register(Register<double> v) {
+  return Register<double>(_mm_sqrt_pd(__m128d(v)));
+}
+#else
+template <class R>
+TESSERA_INLINE R sqrt_register(R v) {
+  for (int64_t i = 0; i < kRegister / int64_t(sizeof v[0]); ++i) v[i] = sqrt(v[i]);
+  return v;
+}
+#endif
 template <class T>
 TESSERA_INLINE V<T> sqrt_wide(V<T> v) {
-  return by_halves(
-      [](auto part) {
-        using P = decltype(part);
-        constexpr bool kSingle = sizeof(T) == 4;
-#if defined(__AVX512F__)
-        if constexpr (kSingle) return P(_mm512_maskz_sqrt_ps(0xffff, __m512(part)));
-        if constexpr (!kSingle) return P(_mm512_maskz_sqrt_pd(0xff, __m512d(part)));
-#elif defined(__AVX2__)
-        if constexpr (kSingle) return P(_mm256_sqrt_ps(__m256(part)));
-        if constexpr (!kSingle) return P(_mm256_sqrt_pd(__m256d(part)));
-#elif defined(__x86_64__)
-        if constexpr (kSingle) return P(_mm_sqrt_ps(__m128(part)));
-        if constexpr (!kSingle) return P(_mm_sqrt_pd(__m128d(part)));
-#else
-        for (int64_t i = 0; i < kRegister / int64_t(sizeof(T)); ++i) part[i] = sqrt(part[i]);
-        return part;
-#endif
-      },
-      v);
+  return by_halves([](auto part) { return sqrt_register(part); }, v);
 }
 
 template <class Op, bool kFlipped, class T, int kWides, class Access>

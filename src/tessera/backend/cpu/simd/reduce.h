@@ -218,8 +218,8 @@ using Place = typename Choose<sizeof(T) == 8, int64_t,
 template <class T>
 TESSERA_INLINE void argmax_columns(T* value, int64_t* where, const T* a, const Fold& fold) {
   using P = Place<T>;
-  using Values = typename WideOf<T, kRegister>::V;
-  using Places = typename WideOf<P, kRegister>::V;
+  using Values = Register<T>;
+  using Places = Register<P>;
   constexpr int64_t kMostRows = sizeof(P) == 1 ? 127 : 1 << 30;
   Values best = load_as<Values>(value);
   for (int64_t first = 0; first < fold.inner; first += kMostRows) {

@@ -29,7 +29,11 @@ TESSERA_INLINE float sum_numerators(int64_t n, float* y, const float* x, float f
 
 template <bool kAhead, class T>
 TESSERA_INLINE T sum_numerators(int64_t n, T* y, const T* x, T from) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
   for (int64_t i = 0; i < n; ++i) y[i] = exp_below(x[i] - from);
   return fold_run<Sum, T>(y, n);
 }

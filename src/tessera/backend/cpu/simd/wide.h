@@ -21,6 +21,9 @@ struct WideOf<T, kRegister> {
 };
 
 template <class T>
+using Register = typename WideOf<T, kRegister>::V;
+
+template <class T>
 struct Wide {
   using V = typename WideOf<T, 64>::V;
   static constexpr int64_t kLanes = 64 / int64_t(sizeof(T));
