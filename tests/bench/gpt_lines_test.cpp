@@ -30,9 +30,9 @@ std::vector<Case> all_of(const GptSize& size) {
   return all;
 }
 
-const Case& named(const std::vector<Case>& cases, const std::string& name) {
+const Case& named(const std::vector<Case>& cases, std::string_view name) {
   const auto found = std::ranges::find(cases, name, &Case::name);
-  if (found == cases.end()) throw std::runtime_error("no line " + name);
+  if (found == cases.end()) throw std::runtime_error("no line " + std::string(name));
   return *found;
 }
 

@@ -15,9 +15,14 @@
 namespace tessera::lattice {
 namespace {
 
+struct Groups {
+  int32_t dim;
+  std::vector<uint8_t> bits;
+};
+
 TEST(Planes, CodesComeBackFromABlock) {
-  for (const auto& [dim, group_bits] : std::vector<std::pair<int32_t, std::vector<uint8_t>>>{
-           {128, {4, 4, 4, 4}}, {100, {8, 5, 2, 1}}, {7, {3}}, {90, {6, 0, 1}}}) {
+  const Groups cases[] = {{128, {4, 4, 4, 4}}, {100, {8, 5, 2, 1}}, {7, {3}}, {90, {6, 0, 1}}};
+  for (const auto& [dim, group_bits] : cases) {
     CodeSpec spec = rotation_spec(dim, 4, 1, dim);
     spec.planes = true;
     spec.group_bits = group_bits;

@@ -7,7 +7,9 @@ namespace tessera {
 namespace {
 
 std::vector<std::string> slots_of(const RMSpropOptions& options) {
-  std::vector<std::string> slots = {"v"};
+  std::vector<std::string> slots;
+  slots.reserve(3);  // without, gcc 13 warns of the move to a larger vector
+  slots.push_back("v");
   if (options.centered) slots.push_back("mean");
   if (options.momentum != 0) slots.push_back("momentum");
   return slots;
