@@ -41,7 +41,8 @@ test: setup-tests
 	done; \
 	for stage in $$failed; do \
 	  echo "=== $$stage: what failed (build/test-$$stage.log has everything)"; \
-	  grep -E 'FAILED|[Ee]rror[: ]|\*\*\*|Failure' build/test-$$stage.log | head -40; \
+	  grep -E 'FAILED|[Ee]rror[: ]|\*\*\*[^S]|\((Failed|Timeout)\)|Failure' build/test-$$stage.log | \
+	    sed 's/\.\.\.\.*/.../' | head -40; \
 	done; \
 	if [ -n "$$failed" ]; then echo "=== make test: FAILED:$$failed"; exit 1; fi; \
 	echo "=== make test: passed: release, asan (address + undefined), tsan (threads)"

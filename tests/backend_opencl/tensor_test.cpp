@@ -241,7 +241,15 @@ TEST_F(OpenClTensor, GivesDenseProductsToClBlast) {
             std::string::npos);
 }
 
-TEST_F(OpenClTensor, AttentionIsLikeTheCpu) { check_attention_tiles(kOpenCl); }
+// A test for each, because PoCL takes seconds to compile their kernels.
+class OpenClAttention : public OnOpenCl<::testing::TestWithParam<size_t>> {};
+
+TEST_P(OpenClAttention, IsLikeTheCpu) {
+  check_attention_tile(attention_tiles()[GetParam()], kOpenCl);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tile, OpenClAttention,
+                         ::testing::Range(size_t(0), attention_tiles().size()));
 
 TEST_F(OpenClTensor, LayersOfAttentionNeedNoCopies) {
   check_attention_layer({2, 4, 2, 9, 9, 6, 6, true, true, true, 0.25, DType::f32}, kOpenCl, 1e-5);

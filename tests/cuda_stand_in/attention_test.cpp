@@ -20,7 +20,9 @@ TEST_F(CudaAttentionTest, TilesOfHalfTypes) {
   }
 }
 
-TEST_F(CudaAttentionTest, TilesOfOtherTypes) { check_attention_tiles(kCuda); }
+TEST_F(CudaAttentionTest, TilesOfOtherTypes) {
+  for (const AttentionSpec& spec : attention_tiles()) check_attention_tile(spec, kCuda);
+}
 
 TEST_F(CudaAttentionTest, FewQueries) {
   for (const AttentionSpec& x : std::initializer_list<AttentionSpec>{

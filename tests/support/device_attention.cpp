@@ -123,23 +123,26 @@ void check_attention(const AttentionSpec& x, Device device, double tolerance) {
   expect_near(here, results(DeviceKind::cpu, x), tolerance);
 }
 
-void check_attention_tiles(Device device) {
+const std::vector<AttentionSpec>& attention_tiles() {
   constexpr DType f32 = DType::f32, f64 = DType::f64;
-  for (const AttentionSpec& x : std::initializer_list<AttentionSpec>{
-           {2, 2, 1, 129, 161, 64, 64, true, false, false, 0, f32},
-           {1, 4, 2, 127, 95, 64, 64, true, false, false, 0, f32},  // queries that see no key
-           {1, 2, 1, 65, 63, 80, 80, false, false, false, 0, f32},
-           {1, 2, 1, 100, 100, 128, 128, true, false, false, 0, f32},
-           {2, 1, 1, 70, 70, 1, 1, true, false, false, 0, f32},
-           {2, 1, 1, 33, 31, 3, 5, true, false, true, 0, f32},
-           {2, 4, 2, 130, 130, 64, 24, true, true, true, 0.25, f32},
-           {1, 1, 1, 40, 24, 200, 300, true, false, false, 0, f32},
-           {1, 1, 1, 5, 6, 900, 700, true, false, false, 0, f32},
-           {1, 2, 1, 129, 70, 64, 64, true, false, false, 0, f64},
-           {2, 2, 2, 40, 66, 7, 33, false, true, true, 0.25, f64}}) {
-    check_attention(x, device, x.dtype == f64 ? 2e-7 : 1e-5);
-  }
-  check_attention({1, 2, 1, 70, 65, 12, 20, true}, device, 0.015);
+  static const std::vector<AttentionSpec> tiles = {
+      {2, 2, 1, 129, 161, 64, 64, true, false, false, 0, f32},
+      {1, 4, 2, 127, 95, 64, 64, true, false, false, 0, f32},  // queries that see no key
+      {1, 2, 1, 65, 63, 80, 80, false, false, false, 0, f32},
+      {1, 2, 1, 100, 100, 128, 128, true, false, false, 0, f32},
+      {2, 1, 1, 70, 70, 1, 1, true, false, false, 0, f32},
+      {2, 1, 1, 33, 31, 3, 5, true, false, true, 0, f32},
+      {2, 4, 2, 130, 130, 64, 24, true, true, true, 0.25, f32},
+      {1, 1, 1, 40, 24, 200, 300, true, false, false, 0, f32},
+      {1, 1, 1, 5, 6, 900, 700, true, false, false, 0, f32},
+      {1, 2, 1, 129, 70, 64, 64, true, false, false, 0, f64},
+      {2, 2, 2, 40, 66, 7, 33, false, true, true, 0.25, f64},
+      {1, 2, 1, 70, 65, 12, 20, true}};
+  return tiles;
+}
+
+void check_attention_tile(const AttentionSpec& x, Device device) {
+  check_attention(x, device, x.dtype == DType::f64 ? 2e-7 : x.dtype == DType::f32 ? 1e-5 : 0.015);
 }
 
 void check_attention_layer(const AttentionSpec& x, Device device, double tolerance) {

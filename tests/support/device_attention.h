@@ -1,6 +1,8 @@
 // Attention on a device beside the CPU's.
 #pragma once
 
+#include <vector>
+
 #include "tessera/base/device.h"
 #include "tessera/base/dtype.h"
 
@@ -18,9 +20,10 @@ struct AttentionSpec {
 // The result and the gradients of q, k and v are within `tolerance` of the largest of the CPU's.
 void check_attention(const AttentionSpec& spec, Device device, double tolerance);
 
-// The same of sizes around the borders of tiles, narrow and wide heads, f32 and f64, and of halves
-// that tensor cores do not take.
-void check_attention_tiles(Device device);
+// Sizes around the borders of tiles, narrow and wide heads, f32 and f64, and halves that tensor
+// cores do not take.
+const std::vector<AttentionSpec>& attention_tiles();
+void check_attention_tile(const AttentionSpec& spec, Device device);
 
 // The same of a layer: q, k and v are parts of one product, and the results of all heads, side by
 // side, are a factor of another; t and s, d and e are equal. Nothing copies what attention wrote,
