@@ -103,7 +103,7 @@ TEST(Stores, BothWaysGiveTheSameBits) {
 // On every instruction set, with rows of whole lines.
 TEST(Stores, RowsPastTheCachesAreTheSame) {
   constexpr int64_t kRows = 3, kColumns = 208, kCount = kRows * kColumns;
-  alignas(64) float x[kCount], y[2][kCount], room[kColumns], gamma[kColumns];
+  alignas(64) float x[kCount], y[2][kCount], room[2 * kColumns], gamma[kColumns];
   for (int64_t i = 0; i < kCount; ++i) x[i] = float(i * i % 97) / 16 - 3;
   for (int64_t i = 0; i < kColumns; ++i) gamma[i] = float(i % 5) - 1.5f;
   for (cpu::Isa isa : cpu::available_isas()) {

@@ -15,7 +15,6 @@ namespace {
 
 // Values computed per thread and part: below this, waking a thread costs more than it saves.
 constexpr int64_t kWorthAThread = 32768;
-constexpr int64_t kPartsOfAThread = 8;
 
 // One launch: what all its threads share.
 class Launch {
@@ -123,14 +122,11 @@ class Launch {
     }
   }
 
-  // A thread that stays with neighbouring tiles finds what was fetched ahead of them; a few parts
-  // for each still even out their times.
   template <class Body>
   void parallel(int64_t tasks, int64_t grain, const Body& body) const {
     if (tasks <= grain) return run_part(body, 0, tasks);
-    const int64_t parts = kPartsOfAThread * (1 + thread_pool().workers());
     auto part = [&](int64_t begin, int64_t end) { run_part(body, begin, end); };
-    thread_pool().parallel_for(tasks, std::max(grain, tasks / parts), std::cref(part));
+    thread_pool().parallel_for(tasks, tasks_of_part(tasks, grain), std::cref(part));
   }
 
   template <class Body>

@@ -100,7 +100,7 @@ using CombineLoop = void (*)(int64_t n, void* value, int64_t* where, const void*
 // throughout. `streams`: results go past the caches, every row of them aligned to 64; stream_fence
 // follows.
 struct RowLoops {
-  // `room`: null, or room for a row; the results are then streamed.
+  // `room`: null, or room for two rows; the results are then streamed.
   void (*softmax)(int64_t rows, int64_t n, void* y, const void* x, void* room);
   // Writes y, and of each row its mean and 1 / sqrt(variance + epsilon) where they have an address.
   void (*layer_norm)(int64_t rows, int64_t n, void* y, void* mean, void* rstd, const void* x,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tessera/base/thread_pool.h"
+
 namespace tessera::cpu {
 
 namespace {
@@ -15,6 +17,9 @@ constexpr int64_t kColumns = 1024;  // columns of a tile, where there are more
 constexpr int64_t kFewestColumns = 32;  // fewer waste most of each cache line
 constexpr int64_t kColumnTile = 16384;  // points of a tile that holds whole columns
 constexpr int64_t kMostSegments = 64;
+constexpr int64_t kManyTiles = 256;      // of a map
+constexpr int64_t kLongestTile = 65536;  // points
+constexpr int64_t kPartsOfAThread = 8;
 
 // A usual last-level cache. Not what sysconf says: that is the sum over a machine of which this
 // process may have two cores.
@@ -38,8 +43,17 @@ int64_t tile_points(const Program& program) {
 // up side by side.
 int64_t chunk_points(const Program& program) { return tile_points(program.chunk_bytes); }
 
-void cut_map(const Plan& plan, const Domain& domain, Tiling& t) {
+// Where tiles have no memory of their own, they may be long: memory stands still between two of
+// them. Not where there would be few.
+int64_t map_points(const Plan& plan, const Domain& domain) {
   const int64_t budget = tile_points(plan.chunked);
+  if (plan.chunked.written_bytes > 0) return budget;
+  const int64_t many = domain.outer_count * domain.inner_count / kManyTiles;
+  return std::clamp(many, budget, kLongestTile);
+}
+
+void cut_map(const Plan& plan, const Domain& domain, Tiling& t) {
+  const int64_t budget = map_points(plan, domain);
   const int64_t longest = plan.transposes ? kTransposeSide : budget;
   t.points = std::min(domain.inner_count, longest);
   t.rows = std::max<int64_t>(1, budget / t.points);
@@ -94,6 +108,10 @@ Tiling choose_tiling(const Plan& plan, const Domain& domain) {
   t.segment = std::max<int64_t>(16, even) * t.points;
   t.segments = t.whole ? 1 : divide_up(domain.inner_count, t.segment);
   return t;
+}
+
+int64_t tasks_of_part(int64_t tasks, int64_t grain) {
+  return std::max(grain, tasks / (kPartsOfAThread * (1 + thread_pool().workers())));
 }
 
 bool outgrows_caches(int64_t bytes) { return bytes > kCache; }

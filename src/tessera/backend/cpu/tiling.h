@@ -17,6 +17,10 @@ Domain make_domain(const Plan& plan, int64_t extent0);
 
 Tiling choose_tiling(const Plan& plan, const Domain& domain);
 
+// Tasks of a part, at least `grain`: a thread that stays with neighbours walks along memory, and a
+// few parts for each still even out their times. For tasks whose results do not depend on it.
+int64_t tasks_of_part(int64_t tasks, int64_t grain);
+
 // Whether a kernel touches so many bytes that its results would hardly be in a cache when somebody
 // reads them, and had better leave it to the operands.
 bool outgrows_caches(int64_t bytes);

@@ -90,7 +90,8 @@ class LayerNormForward : public LayerNorm {
       }
       if (past) loops().stream_fence();
     };
-    thread_pool().parallel_for(shape_.rows, rows_per_task(columns()), std::cref(body));
+    const int64_t grain = rows_per_task(columns());
+    thread_pool().parallel_for(shape_.rows, tasks_of_part(shape_.rows, grain), std::cref(body));
   }
 
   mutable Stores stores_;

@@ -5,6 +5,7 @@
 #include "tessera/backend/cpu/kernels/rows.h"
 #include "tessera/backend/cpu/scratch.h"
 #include "tessera/backend/cpu/stores.h"
+#include "tessera/backend/cpu/tiling.h"
 #include "tessera/base/thread_pool.h"
 
 namespace tessera::cpu {
@@ -42,7 +43,8 @@ class Softmax : public NamedKernel {
       }
       if (past) loops().stream_fence();
     };
-    thread_pool().parallel_for(shape_.rows, rows_per_task(shape_.columns), std::cref(body));
+    const int64_t grain = rows_per_task(shape_.columns);
+    thread_pool().parallel_for(shape_.rows, tasks_of_part(shape_.rows, grain), std::cref(body));
   }
 
   RowCodec codec_;

@@ -2,7 +2,7 @@
 // table may leave this file. Products may be contracted into fused multiply-adds here.
 #include "tessera/backend/cpu/attention.h"
 
-#if defined(__AVX512F__)
+#if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
@@ -42,33 +42,19 @@ TESSERA_INLINE void store(T* p, V<T> v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
-// e^x of a weight before it is scaled: x is not above 0 but for rounding. What lies below the
+// e^x of a weight before it is scaled, which is not above 0 but for rounding. What lies below the
 // normal range is 0.
-TESSERA_INLINE float exp_weight(float x) {
-  int32_t n;
-  const float p = exp_parts(x < -104.f ? -104.f : x, n);
-  return p * float_of(uint32_t(n < -127 ? 0 : n + 127) << 23);
+template <class X>
+TESSERA_INLINE X exp_weight(X x) {
+  X e[1] = {x};
+  exp_up<0>(e);
+  return x < every<X>(-0x1.5d58ap+6f) ? X{} : e[0];  // ln 2^-126
 }
 TESSERA_INLINE double exp_weight(double x) { return exp(x); }
-
-// The same of a register's lanes.
-template <class T>
-TESSERA_INLINE V<T> exp_weights(V<T> x) {
-  T lanes[kLanes<T>];
-  store(lanes, x);
-  for (int64_t i = 0; i < kLanes<T>; ++i) lanes[i] = exp_weight(lanes[i]);
-  return load(lanes);
+TESSERA_INLINE V<double> exp_weight(V<double> x) {
+  for (int64_t i = 0; i < kLanes<double>; ++i) x[i] = exp_weight(x[i]);
+  return x;
 }
-#if defined(__AVX512F__)
-template <>
-TESSERA_INLINE V<float> exp_weights<float>(V<float> x) {
-  const __m512 least = _mm512_set1_ps(-0x1.5d58ap+6f);  // ln 2^-126
-  const __mmask16 normal = _mm512_cmp_ps_mask(__m512(x), least, _CMP_NLT_UQ);
-  __m512 n;
-  const __m512 p = exp_parts(__m512(x), n);
-  return V<float>(_mm512_maskz_scalef_ps(normal, p, n));
-}
-#endif
 
 typedef float F8 __attribute__((vector_size(32)));
 
@@ -201,7 +187,7 @@ void fold_keys(int64_t keys, int64_t width, int64_t stride, T* __restrict s, T* 
     V<T> total = load(sum + j);
     for (int64_t k = 0; k < keys; ++k) {
       T* row = s + k * stride + j;
-      const V<T> p = exp_weights<T>(load(row) - shift);
+      const V<T> p = exp_weight(load(row) - shift);
       store(row, p);
       total += p;
     }
@@ -268,7 +254,7 @@ TESSERA_INLINE void weigh_columns(int64_t rows, int64_t width, int64_t stride, T
   for (int64_t j = 0; j < width; j += kLanes<T>) {
     for (int64_t i = 0; i < rows; ++i) {
       T *score = s + i * stride + j, *slope = dp + i * stride + j;
-      const V<T> p = exp_weights<T>(load(score) - lse[i]);
+      const V<T> p = exp_weight(load(score) - lse[i]);
       const V<T> factor = kDrops ? load(kept + i * stride + j) : V<T>{} + 1;
       store(score, kDrops ? p * factor : p);
       store(slope, p * ((kDrops ? load(slope) * factor : load(slope)) - along[i]));

@@ -5,12 +5,13 @@
 // the links cost beside their arithmetic is one jump per block. Where several chains run together,
 // a block passes through all of them.
 
+// Where results go past the caches, blocks are shorter: memory likes reads and writes by turns.
 #if defined(__AVX512F__)
-inline constexpr int kBlockWides = 8;
+inline constexpr int kBlockWides = 8, kStreamedWides = 3;
 #elif defined(__AVX2__)
-inline constexpr int kBlockWides = 4;
+inline constexpr int kBlockWides = 4, kStreamedWides = 2;
 #else
-inline constexpr int kBlockWides = 2;
+inline constexpr int kBlockWides = 2, kStreamedWides = 2;
 #endif
 
 static_assert(kBlockWides * Wide<float>::kLanes <= kMostBlock);
@@ -27,6 +28,7 @@ template <class T>
 struct WholeBlock {
   TESSERA_INLINE V<T> load(const T* p) const { return load_wide(p); }
   TESSERA_INLINE void store(T* p, V<T> v) const { store_wide(p, v); }
+  TESSERA_INLINE void stream(T* p, V<T> v) const { stream_wide(p, v); }
 };
 template <class T>
 struct PartBlock {
@@ -41,6 +43,7 @@ struct PartBlock {
     store_wide(lanes, v);
     for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
   }
+  TESSERA_INLINE void stream(T* p, V<T> v) const { store(p, v); }
 };
 
 // Correctly rounded, as the scalar function is. (gcc warns of 512 bits without a mask.)
@@ -155,8 +158,8 @@ TESSERA_INLINE void run_block(const Chain& chain, int64_t at, int64_t n, Access 
     }
   }
   T* to = static_cast<T*>(chain.to) + (chain.to_stays ? 0 : at);
-  if (kWides > 1 && chain.streams) {
-    for (int k = 0; k < kWides; ++k) stream_wide(to + k * kLanes, v[k]);
+  if (chain.streams) {
+    for (int k = 0; k < kWides; ++k) access.stream(to + k * kLanes, v[k]);
   } else {
     for (int k = 0; k < kWides; ++k) access.store(to + k * kLanes, v[k]);
   }
@@ -172,10 +175,14 @@ TESSERA_INLINE void run_blocks(const Chain* chains, int count, int64_t at, int64
 
 template <class T>
 void chain_loop(int64_t n, const Chain* chains, int count) {
-  constexpr int64_t kLanes = Wide<T>::kLanes, kBlock = kBlockWides * kLanes;
+  constexpr int64_t kLanes = Wide<T>::kLanes;
   const WholeBlock<T> whole;
   int64_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) run_blocks<T, kBlockWides>(chains, count, i, kBlock, whole);
+  const auto run = [&]<int kWides>(Count<kWides>) {
+    constexpr int64_t kBlock = kWides * kLanes;
+    for (; i + kBlock <= n; i += kBlock) run_blocks<T, kWides>(chains, count, i, kBlock, whole);
+  };
+  chains[count - 1].streams ? run(Count<kStreamedWides>{}) : run(Count<kBlockWides>{});
   for (; i + kLanes <= n; i += kLanes) run_blocks<T, 1>(chains, count, i, kLanes, whole);
   if (i < n) run_blocks<T, 1>(chains, count, i, n - i, PartBlock<T>{n - i});
 }

@@ -18,6 +18,10 @@ struct Choose<false, A, B> {
   using Type = B;
 };
 
+// A number that is known when compiling, as an argument.
+template <int K>
+struct Count {};
+
 template <class T>
 inline constexpr bool kIsFloat = T(0.5) != T(0) && T(2) != T(1);
 template <class T>
