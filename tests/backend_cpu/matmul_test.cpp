@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "tessera/backend/cpu/gemm_bf16.h"
 #include "tessera/backend/cpu/isa.h"
 #include "tessera/backend/cpu/kernels/product.h"
+#include "tessera/backend/cpu/kernels/product_blocks.h"
 
 namespace tessera::test {
 namespace {
@@ -180,6 +182,48 @@ TEST(Matmul, EveryWayInEveryInstructionSet) {
   cpu::set_isa(before);
 }
 
+// Some columns of c, those at both ends among them.
+void expect_columns(const std::vector<Operand>& o, double allowed) {
+  const Shape &a = o[0].view.shape, &c = o[2].view.shape;
+  const int64_t n = c[2], k = a[2];
+  for (int64_t j = 0; j < n; j += j < 50 || j >= n - 50 ? 1 : std::min<int64_t>(997, n - 50 - j)) {
+    for (int64_t i = 0; i < c[1]; ++i) {
+      double sum = 0, size = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        const double term = at(o[0], i * k + p) * at(o[1], p * n + j);
+        sum += term;
+        size += std::abs(term);
+      }
+      ASSERT_NEAR(at(o[2], i * n + j), sum, allowed * size)
+          << to_string(c) << " at " << i << "," << j;
+    }
+  }
+}
+
+// b's rows are walked, or panels fetched ahead, also where its rows lie whole pages apart.
+TEST(Matmul, FewRowsTimesWhatNoCacheHolds) {
+  const cpu::Isa before = cpu::isa();
+  cpu::set_product_library(cpu::ProductLibrary::own);
+  for (DType dtype : {DType::f32, DType::f64}) {
+    const int64_t k = 70, element = size_of(dtype);
+    const int64_t pages = cpu::divide_up(16 * cpu::cache_sizes().second, k * 4096) + 1;
+    for (int64_t n : {pages * 4096 / element, pages * 4096 / element + 37}) {
+      auto o = operands(dtype, {1, 30, n}, k, Order::rows, Order::rows, Order::rows);
+      for (cpu::Isa isa : cpu::available_isas()) {
+        SCOPED_TRACE(name(isa));
+        cpu::set_isa(isa);
+        for (int64_t m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 30}) {
+          o[0].view.shape[1] = o[2].view.shape[1] = m;
+          call("matmul", o, 1);
+          ASSERT_NO_FATAL_FAILURE(expect_columns(o, allowed(dtype)));
+        }
+      }
+    }
+  }
+  cpu::set_isa(before);
+  cpu::set_product_library(cpu::ProductLibrary::automatic);
+}
+
 // By the processor's own instructions, as far as it has any, and without.
 TEST(Matmul, EveryInstructionForBf16) {
   const int64_t sizes[][3] = {{33, 40, 70},   {1, 200, 300}, {200, 2, 300}, {64, 64, 64},
@@ -250,9 +294,9 @@ TEST(Matmul, BatchesBroadcastAndLarge) {
 
 TEST(Matmul, EqualBitsForAnyNumberOfThreads) {
   const std::pair<Shape, int64_t> cases[] = {
-      {{1, 3, 2000}, 600}, {{1, 300, 400}, 600}, {{30, 40, 50}, 600},
-      {{1, 30, 900}, 600}, {{1, 2000, 3}, 600},  {{1, 20, 40}, 10000},
-      {{1, 1, 1}, 10000},  {{1, 5, 5000}, 300},  {{1, 8300, 300}, 512}};
+      {{1, 3, 2000}, 600},   {{1, 300, 400}, 600}, {{30, 40, 50}, 600}, {{1, 30, 900}, 600},
+      {{1, 2000, 3}, 600},   {{1, 20, 40}, 10000}, {{1, 1, 1}, 10000},  {{1, 5, 5000}, 300},
+      {{1, 8300, 300}, 512}, {{1, 4, 70000}, 64}};
   for (const auto& [c, k] : cases) {
     for (Order b : {Order::rows, Order::columns}) {
       for (DType dtype : {DType::f32, DType::bf16}) {

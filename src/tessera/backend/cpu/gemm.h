@@ -7,6 +7,7 @@ namespace tessera::cpu {
 
 inline constexpr int kMaxGemmRows = 9;
 inline constexpr int kMaxGemmVectors = 8;
+inline constexpr int kFewGemmRows = 8;
 
 // c[i * c_step + j] (+)= Σ_p a(i, p) · b[p * b_step + j] for i in [0, rows), j in [0, width), p in
 // [0, k), each element in the order of p. `add`: to what c holds, else it is overwritten.
@@ -25,7 +26,7 @@ struct GemmTile {
   const T* ahead;
   int64_t ahead_step;
   int64_t ahead_vectors;
-  int64_t ahead_run;  // between what one tile and the next fetch; 0: a vector
+  int64_t ahead_run;  // between what one tile and the next fetch; 0: ahead_vectors
   // Fetched into the second-level cache, little by little, for a later use: two lines of each of as
   // many rows as the tile has, `later_step` bytes apart. Null: nothing.
   const char* later;
@@ -40,6 +41,20 @@ struct GemmPack {
   int64_t from_step;
   int64_t count, length;
   int64_t tile;  // copies only: elements of a line that belong to one tile
+};
+
+// A few rows of c at once: c[i * c_step + j] = Σ_p a[i * a_row + p * a_column] · b[p * b_step + j]
+// for i in [0, m), j in [0, width), p in [0, k), each element in the order of p.
+template <class T>
+struct GemmRows {
+  int64_t m, k;  // m at most kFewGemmRows
+  const T* a;
+  int64_t a_row, a_column;
+  const T* b;
+  int64_t b_step;
+  T* c;
+  int64_t c_step;
+  int64_t width;
 };
 
 template <class T>
@@ -71,8 +86,8 @@ struct GemmLoops {
   // c[i * c_step + j] = Σ_p a[i * a_step + p] · b[j * b_step + p] for i in [0, m), j in [0, width).
   void (*dots)(int64_t m, const GemmTile<T>&);
 
-  // c[j] = Σ_p a[p * a_step] · b[p * b_step + j] for j in [0, width), as b's rows stream by.
-  void (*one_row)(const GemmTile<T>&);
+  // As b's rows stream by.
+  void (*few_rows)(const GemmRows<T>&);
 };
 
 struct GemmTable {

@@ -23,6 +23,9 @@ struct Product {
 // The same as c^T = b^T a^T.
 Product transposed(const Product& product);
 
+// Whether b's rows begin at the same set of a first-level cache, which then holds few of them.
+bool rows_collide(const Product& product);
+
 struct Epilogue;
 
 // Floating types: packed and blocked; f16 and bf16 accumulate in f32. `epilogue` of the same c, or

@@ -46,6 +46,11 @@ Product transposed(const Product& p) {
           p.a,     p.a_column, p.a_row, p.c, p.c_column, p.c_row};
 }
 
+bool rows_collide(const Product& p) {
+  constexpr int64_t kSets = 4096;  // bytes until a set is met again: a page, on all processors here
+  return p.b_row * size_of(p.dtype) % kSets == 0;
+}
+
 const CacheSizes& cache_sizes() {
   static const CacheSizes sizes = {size_or(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
                                    size_or(_SC_LEVEL2_CACHE_SIZE, 512 << 10)};

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kPiece = 512;     // rows and columns of sums that are converted at once
 constexpr int64_t kNearPanels = 4;  // of a task: what they gave is in the second-level cache
+constexpr int64_t kRowsAhead = 8;   // of b
 
 template <class T>
 struct Output {
@@ -34,7 +35,7 @@ class FloatProduct : ProductTiles<T> {
   using Tiles::direct_c_;
   using Tiles::direct_width;
   using Tiles::dots_;
-  using Tiles::far_b_;
+  using Tiles::gapless_b_;
   using Tiles::left_panels;
   using Tiles::load_;
   using Tiles::loops_;
@@ -42,12 +43,14 @@ class FloatProduct : ProductTiles<T> {
   using Tiles::p_;
   using Tiles::pack_b;
   using Tiles::packs_rows;
+  using Tiles::panels_ahead;
   using Tiles::plain_;
   using Tiles::plan;
-  using Tiles::reads_ahead;
+  using Tiles::reads_rows_ahead;
   using Tiles::shape;
   using Tiles::size_;
   using Tiles::store_;
+  using Tiles::streams_b;
   using Tiles::swapped_;
 
  public:
@@ -319,12 +322,15 @@ class FloatProduct : ProductTiles<T> {
   // b is used where it lies; one that no cache holds, in strips whose sums stay in the first-level
   // cache while b's rows stream by.
   void sum_direct(const Region& r, const Output<T>& out) const {
-    if (far_b_ && p_.m == 1) return sum_one_row(r, out);
+    if (streams_b()) {
+      return loops_.few_rows({r.rows, p_.k, a_at(r.row, 0), p_.a_row, p_.a_column,
+                              b_at(0, r.column), p_.b_row, out.at, out.step, r.columns});
+    }
     const Room memory = room(r);
     const int64_t near = cache_sizes().first / 2 / (r.rows * int64_t(sizeof(T)));
     const int64_t strip =
-        reads_ahead() ? round_up(std::max<int64_t>(near, 16 * loops_.columns), loops_.columns)
-                      : r.columns;
+        panels_ahead() > 0 ? round_up(std::max<int64_t>(near, 16 * loops_.columns), loops_.columns)
+                           : r.columns;
     for (int64_t j = 0; j < r.columns; j += strip) {
       for (int64_t k0 = 0; k0 < p_.k; k0 += blocks_.depth) {
         sum_strip({r.row, r.rows, r.column + j, std::min(strip, r.columns - j)}, k0, memory,
@@ -333,31 +339,18 @@ class FloatProduct : ProductTiles<T> {
     }
   }
 
-  void sum_one_row(const Region& r, const Output<T>& out) const {
-    GemmTile<T> tile = {};
-    tile.k = p_.k;
-    tile.a = a_at(0, 0);
-    tile.a_step = p_.a_column;
-    tile.b = b_at(0, r.column);
-    tile.b_step = p_.b_row;
-    tile.c = out.at;
-    tile.width = r.columns;
-    loops_.one_row(tile);
-  }
-
   void sum_strip(const Region& r, int64_t k0, const Room& memory, const Output<T>& out) const {
     GemmTile<T> tile = {};
     tile.k = std::min(blocks_.depth, p_.k - k0);
     tile.add = k0 > 0;
     tile.c_step = out.step;
-    tile.ahead_step = p_.b_row;
     const Left<T> left = left_panels(memory.a, r.row, r.rows, k0, tile.k);
     for (int64_t j = 0; j < r.columns; j += tile.width) {
       tile.width = direct_width(r.rows, r.columns - j);
       tile.c = out.at + j;
       tile.b = b_at(k0, r.column + j);
       tile.b_step = p_.b_row;
-      tile.ahead = reads_ahead() ? tile.b + tile.width : nullptr;
+      fetch_ahead(tile, k0, j == 0);
       if (tile.width % loops_.lanes != 0 && !loops_.reads_exactly) {
         pack_b(memory.b, r.column + j, k0, tile.k);
         tile.b = memory.b;
@@ -365,6 +358,23 @@ class FloatProduct : ProductTiles<T> {
       }
       multiply(left, r.rows, tile);
     }
+  }
+
+  // What is needed soon, while a panel of b is used where it lies.
+  void fetch_ahead(GemmTile<T>& tile, int64_t k0, bool first) const {
+    tile.ahead = nullptr;
+    tile.ahead_step = p_.b_row;
+    tile.ahead_run = 0;
+    if (panels_ahead() > 0) tile.ahead = tile.b + panels_ahead() * tile.width;
+    if (reads_rows_ahead()) tile.ahead = tile.b + kRowsAhead * p_.b_row;
+    if (first && gapless_b_ && k0 + 2 * tile.k <= p_.k) fetch_run(tile, b_at(k0 + tile.k, 0));
+  }
+
+  // As much of one run of memory as a panel has elements, tile by tile.
+  void fetch_run(GemmTile<T>& tile, const T* from) const {
+    tile.ahead = from;
+    tile.ahead_step = loops_.lanes;
+    tile.ahead_run = loops_.lanes * tile.k;
   }
 
   void sum_packed(const Region& r, const Output<T>& out) const {
@@ -399,9 +409,7 @@ class FloatProduct : ProductTiles<T> {
       if (first && plain_ && p_.b_column == 1) tile.ahead = b_at(k0, r.column + j + loops_.columns);
       // Columns that lie one after the other: the next panel is one run of memory.
       if (first && plain_ && p_.b_row == 1 && p_.b_column == tile.k) {
-        tile.ahead = b_at(k0, r.column + j + loops_.columns);
-        tile.ahead_step = loops_.lanes;
-        tile.ahead_run = loops_.lanes * tile.k;
+        fetch_run(tile, b_at(k0, r.column + j + loops_.columns));
       }
       tile.b = b;
       tile.c = out.at + j;

@@ -1,8 +1,8 @@
 // oneDNN's sgemm, opened at run time when it is first worth it. Our own kernels do most of the
 // work: in one thread (bench/gemm.cpp, "lent") oneDNN is at most 10 % ahead at square products and
 // those of a training step, and half as fast at some transposed ones. It is ahead by 10 to 20 %
-// where a few tiles of rows meet a matrix that no cache holds, as it lies: those go to it by
-// default.
+// where a few tiles of rows meet a matrix that no cache holds, as it lies, and by more where that
+// one's rows collide: those go to it by default.
 #include <atomic>
 #include <cstdlib>
 #include <functional>
@@ -97,11 +97,12 @@ bool find_layout(int64_t row, int64_t column, int64_t rows, int64_t columns, Lay
 
 std::atomic<ProductLibrary> chosen{ProductLibrary::automatic};
 
-// Found with bench/gemm.cpp, by shapes such as 64x50257x768.
+// Found with bench/gemm.cpp, by shapes such as 64x50257x768 and 16x4096x4096.
 bool is_faster(const Product& p) {
-  constexpr int64_t kFewest = 49, kMost = 256;  // rows
+  constexpr int64_t kFewest = 49, kFewestColliding = 10, kMost = 256;  // rows of a
   const int64_t b_bytes = p.k * p.n * size_of(p.dtype);
-  return p.m >= kFewest && p.m <= kMost && p.b_column == 1 && b_bytes > 16 * cache_sizes().second;
+  const int64_t fewest = rows_collide(p) ? kFewestColliding : kFewest;
+  return p.m >= fewest && p.m <= kMost && p.b_column == 1 && b_bytes > 16 * cache_sizes().second;
 }
 
 bool worth_it(const Product& p) {

@@ -10,12 +10,12 @@ namespace tessera::cpu {
 namespace {
 
 // Where the ways of computing cross over (bench/gemm.cpp).
-constexpr int64_t kFewTiles = 8;           // of rows: up to here, b is read where it lies
-constexpr int64_t kFewPanels = 6;          // of columns, side by side: the same
-constexpr int64_t kFarDepth = 16;          // of blocks of such a b that no cache holds, if a is
-constexpr int64_t kFarDepthOfTiles = 128;  // one tile high, or more
-constexpr int64_t kStreamedRows = 2;    // up to here, the hardware fetches ahead better than we do,
-constexpr int64_t kStreamedDepth = 8;   // from as many rows of b as it can follow
+constexpr int64_t kFewTiles = 8;   // of rows: up to here, b is read where it lies
+constexpr int64_t kFewPanels = 6;  // of columns, side by side: the same
+// Of the second-level cache's size: a b of more lies beyond a core's caches, or beyond all.
+constexpr int64_t kBeyond = 4, kFar = 16;
+// Depth of blocks of a far b where a is one tile high, two, or more.
+constexpr int64_t kFarDepth = 16, kFarDepthOfTwo = 32, kFarDepthOfTiles = 128;
 constexpr int64_t kFewColumns = 256;    // up to here, columns of a are read where they lie
 constexpr int64_t kFewDotRows = 64;     // up to here, dot products beat packing a transposed b
 constexpr int64_t kWorthDots = 64;      // terms of a dot product
@@ -31,7 +31,9 @@ ProductTiles<T>::ProductTiles(const Product& p, const GemmLoops<T>& loops, Stora
       store_(cpu::loops().store[int(storage)]),
       size_(size_of(p.dtype)),
       plain_(storage == Storage::bytes4 || storage == Storage::bytes8),
-      swapped_(p.n <= loops.lanes && p.m > p.n && p.k >= kWorthSwapping) {
+      // One whole vector of columns is a good tile, where a's rows need no packing.
+      swapped_(p.n <= loops.lanes - (p.a_column == 1 ? 1 : 0) && p.m > p.n &&
+               p.k >= kWorthSwapping) {
   if (swapped_) p_ = transposed(p_);
   if (p_.m == 1) p_.a_row = 1;
   if (p_.k == 1) p_.a_column = p_.b_row = 1;
@@ -46,20 +48,35 @@ void ProductTiles<T>::plan(const ProductShape& s) {
   const bool short_rows = p_.b_row > 0 && p_.b_row <= kFewPanels * loops_.columns;
   direct_b_ = plain_ && p_.b_column == 1 && (p_.m <= kFewTiles * loops_.rows || short_rows);
   const int64_t b_bytes = p_.k * p_.n * size_, cache = cache_sizes().second;
-  far_b_ = direct_b_ && !short_rows && b_bytes > 4 * cache;
-  if (far_b_ && p_.m <= kStreamedRows) {
-    blocks_.depth = std::min(kStreamedDepth, blocks_.depth);
-  } else if (far_b_ && b_bytes > 16 * cache) {
-    blocks_.depth = std::min(p_.m <= loops_.rows ? kFarDepth : kFarDepthOfTiles, blocks_.depth);
+  beyond_b_ = direct_b_ && !short_rows && b_bytes > kBeyond * cache;
+  far_b_ = beyond_b_ && b_bytes > kFar * cache;
+  if (far_b_) {
+    const int64_t tiles = divide_up(p_.m, loops_.rows);
+    const int64_t deepest = tiles == 1 ? kFarDepth : tiles == 2 ? kFarDepthOfTwo : kFarDepthOfTiles;
+    blocks_.depth = std::min(deepest, blocks_.depth);
   }
+  gapless_b_ = direct_b_ && short_rows && p_.b_row == p_.n;
   direct_c_ = plain_ && p_.c_column == 1;
   direct_rows_ = plain_ && p_.a_column == 1;
   direct_columns_ = plain_ && p_.a_row == 1 && p_.n <= kFewColumns;
 }
 
 template <class T>
-bool ProductTiles<T>::reads_ahead() const {
-  return far_b_ && p_.m > kStreamedRows;
+bool ProductTiles<T>::streams_b() const {
+  return far_b_ && p_.m <= kFewGemmRows;
+}
+
+// What comes from memory is asked for two panels before, unless so many lines would drive each
+// other out of the first-level cache.
+template <class T>
+int64_t ProductTiles<T>::panels_ahead() const {
+  if (far_b_) return rows_collide(p_) ? 1 : 2;
+  return beyond_b_ && p_.m > loops_.rows ? 1 : 0;
+}
+
+template <class T>
+bool ProductTiles<T>::reads_rows_ahead() const {
+  return beyond_b_ && panels_ahead() == 0;
 }
 
 template <class T>
@@ -76,18 +93,18 @@ void ProductTiles<T>::multiply(const Left<T>& left, int64_t rows, GemmTile<T> ti
   const int64_t height = tile_height(rows), vectors = divide_up(tile.width, loops_.lanes);
   const auto& kernels = left.by_rows ? loops_.by_rows : loops_.by_columns;
   tile.a_step = left.step;
-  // Several tiles take turns in fetching ahead: one alone could ask for more than is under way.
-  const bool turns = height < rows;
-  if (tile.ahead != nullptr) tile.ahead_vectors = turns ? 1 : vectors;
+  // Tiles share what is to be fetched: one alone could ask for more than is under way.
+  const int64_t share = divide_up(vectors, divide_up(rows, height));
+  if (tile.ahead != nullptr) tile.ahead_vectors = share;
   tile.a = left.at;
-  for (int64_t i = 0, t = 0; i < rows; i += height, ++t) {
+  for (int64_t i = 0, fetched = 0; i < rows; i += height) {
     kernels[std::min(height, rows - i) - 1][vectors - 1](tile);
     tile.a += left.tile_step;
     tile.c += height * tile.c_step;
-    if (tile.ahead_vectors > 0) {
-      tile.ahead += tile.ahead_run > 0 ? tile.ahead_run : loops_.lanes;
-    }
-    if (t + 1 == vectors) tile.ahead_vectors = 0;
+    if (tile.ahead_vectors == 0) continue;
+    fetched += share;
+    tile.ahead += tile.ahead_run > 0 ? tile.ahead_run : share * loops_.lanes;
+    tile.ahead_vectors = std::min(share, std::max<int64_t>(0, vectors - fetched));
   }
 }
 

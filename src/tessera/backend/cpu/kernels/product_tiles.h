@@ -41,8 +41,11 @@ class ProductTiles {
   }
   char* c_at(int64_t i, int64_t j) const { return p_.c + (i * p_.c_row + j * p_.c_column) * size_; }
 
-  // Whether b is read in strips, its next rows fetched ahead.
-  bool reads_ahead() const;
+  // How a b that lies beyond a core's caches is read where it lies: its rows are walked, with all
+  // of c's few; or in strips, while the panel so many behind is fetched; or rows below are fetched.
+  bool streams_b() const;
+  int64_t panels_ahead() const;
+  bool reads_rows_ahead() const;
 
   // Of the next panel, when `rest` columns are left: whole vectors unless kernels read exactly.
   int64_t direct_width(int64_t rows, int64_t rest) const;
@@ -68,7 +71,9 @@ class ProductTiles {
 
   Blocks blocks_ = {};
   bool dots_ = false;
-  bool direct_b_ = false, far_b_ = false, direct_c_ = false;
+  bool direct_b_ = false, direct_c_ = false;
+  bool gapless_b_ = false;  // short rows, one behind the other
+  bool beyond_b_ = false, far_b_ = false;
   bool direct_rows_ = false, direct_columns_ = false;  // of a
 
  private:

@@ -225,7 +225,7 @@ constexpr GemmLoops<T> make_loops() {
   loops.copy_a = copy_lines<T, kRows>;
   loops.transpose_b = transpose_lines<T, kColumns<T>>;
   loops.dots = dots<T>;
-  loops.one_row = one_row<T>;
+  loops.few_rows = few_rows<T>;
   fill_kernels<T, kRows>(loops);
   return loops;
 }

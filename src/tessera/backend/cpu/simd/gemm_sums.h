@@ -89,44 +89,62 @@ void dots(int64_t m, const GemmTile<T>& given) {
   }
 }
 
-// N rows of b, each times an element of a, added to c, or written there.
-template <class T, int N>
-TESSERA_INLINE void add_rows(const GemmTile<T>& t, int64_t p, int64_t begin, int64_t end,
+// R rows of c, to which N rows of b are added, each times an element of a; or written there.
+template <class T, int R, int N>
+TESSERA_INLINE void add_rows(const GemmRows<T>& t, int64_t p, int64_t begin, int64_t end,
                              bool add) {
-  T factors[N];
+  T factors[R][N];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 8
-  for (int i = 0; i < N; ++i) factors[i] = t.a[(p + i) * t.a_step];
-  const T* b = t.b + p * t.b_step;
-  const int64_t step = t.b_step;
+    for (int l = 0; l < N; ++l) factors[i][l] = t.a[i * t.a_row + (p + l) * t.a_column];
+  }
+  const T* const b = t.b + p * t.b_step;
   T* const c = t.c;
-  const auto sum = [&](int64_t j, const auto& load_one) __attribute__((always_inline)) {
-    V<T> total = add ? load_one(c + j) : V<T>{};
+  const int64_t b_step = t.b_step, c_step = t.c_step;
+  const auto sum = [&](int64_t j, const auto& load_one, const auto& store_one)
+      __attribute__((always_inline)) {
+    V<T> total[R];
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) total[i] = add ? load_one(c + i * c_step + j) : V<T>{};
 #pragma GCC unroll 8
-    for (int i = 0; i < N; ++i) total += factors[i] * load_one(b + i * step + j);
-    return total;
+    for (int l = 0; l < N; ++l) {
+      const V<T> row = load_one(b + l * b_step + j);
+#pragma GCC unroll 16
+      for (int i = 0; i < R; ++i) total[i] += factors[i][l] * row;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) store_one(c + i * c_step + j, total[i]);
   };
   int64_t j = begin;
   for (; j + kLanes<T> <= end; j += kLanes<T>) {
-    store(c + j, sum(
-                     j, [](const T* at) __attribute__((always_inline)) { return load(at); }));
+    sum(
+        j, [](const T* at) __attribute__((always_inline)) { return load(at); },
+        [](T * at, V<T> v) __attribute__((always_inline)) { store(at, v); });
   }
   if (j == end) return;
   const Part<T> part(end - j);
-  part.store(c + j,
-             sum(
-                 j, [&](const T* at) __attribute__((always_inline)) { return part.load(at); }));
+  sum(
+      j, [&](const T* at) __attribute__((always_inline)) { return part.load(at); },
+      [&](T * at, V<T> v) __attribute__((always_inline)) { part.store(at, v); });
 }
 
-// Rows are walked along strips of c that stay in the second-level cache, long enough for the
+// Rows of b are walked along strips of c that stay in the second-level cache, long enough for the
 // hardware to foresee them.
-template <class T>
-void one_row(const GemmTile<T>& t) {
-  constexpr int kTogether = 8;
-  constexpr int64_t strip = (64 << 10) / int64_t(sizeof(T));
+template <class T, int R>
+void stream_rows(const GemmRows<T>& t) {
+  constexpr int kTogether = 8;  // rows of b: as many walks as the hardware can follow
+  constexpr int64_t strip = (128 << 10) / R / 64 * 64 / int64_t(sizeof(T));
   for (int64_t j = 0; j < t.width; j += strip) {
     const int64_t end = t.width - j < strip ? t.width : j + strip;
     int64_t p = 0;
-    for (; p + kTogether <= t.k; p += kTogether) add_rows<T, kTogether>(t, p, j, end, p > 0);
-    for (; p < t.k; ++p) add_rows<T, 1>(t, p, j, end, p > 0);
+    for (; p + kTogether <= t.k; p += kTogether) add_rows<T, R, kTogether>(t, p, j, end, p > 0);
+    for (; p < t.k; ++p) add_rows<T, R, 1>(t, p, j, end, p > 0);
   }
+}
+
+template <class T, int R = kFewGemmRows>
+void few_rows(const GemmRows<T>& t) {
+  if (t.m == R) return stream_rows<T, R>(t);
+  if constexpr (R > 1) few_rows<T, R - 1>(t);
 }
