@@ -1,6 +1,6 @@
 // Tokens per second of a training step of the character GPT (models/gpt.h, "char", no
-// dropout): B = 8, T = 256,
-// f32, AdamW, the loss left on the device. bench/peers/gpt_step.py times the same step in PyTorch.
+// dropout) on the CPU: B = 8, T = 256, f32, AdamW, the loss left where it is.
+// bench/peers/gpt_step.py times the same step in PyTorch.
 //
 //   bench_gpt_step [STEPS] [profile]    with a second word: time by kernel, after the measurement
 //   bench_gpt_step turns                a step for each line of the input, and its seconds
@@ -22,6 +22,7 @@ using namespace tessera;
 
 int main(int count, char** words) {
   init();
+  set_default_device("cpu");  // where a card is the default, only launches would be timed
   constexpr int64_t kBatch = 8;
   const int steps = count > 1 ? std::atoi(words[1]) : 10;
   GptConfig config = gpt_preset("char");

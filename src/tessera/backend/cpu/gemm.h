@@ -26,7 +26,8 @@ struct GemmTile {
   const T* ahead;
   int64_t ahead_step;
   int64_t ahead_vectors;
-  int64_t ahead_run;  // between what one tile and the next fetch; 0: ahead_vectors
+  int64_t ahead_all;  // vectors of such a row that tiles one below the other fetch; 0: the width
+  int64_t ahead_run;  // memory without gaps: elements of so many rows of a vector; 0: rows
   // Fetched into the second-level cache, little by little, for a later use: two lines of each of as
   // many rows as the tile has, `later_step` bytes apart. Null: nothing.
   const char* later;

@@ -33,6 +33,7 @@ class FloatProduct : ProductTiles<T> {
   using Tiles::c_at;
   using Tiles::direct_b_;
   using Tiles::direct_c_;
+  using Tiles::direct_columns_;
   using Tiles::direct_width;
   using Tiles::dots_;
   using Tiles::gapless_b_;
@@ -345,12 +346,12 @@ class FloatProduct : ProductTiles<T> {
     tile.add = k0 > 0;
     tile.c_step = out.step;
     const Left<T> left = left_panels(memory.a, r.row, r.rows, k0, tile.k);
-    for (int64_t j = 0; j < r.columns; j += tile.width) {
+    for (int64_t j = 0, panel = 0; j < r.columns; j += tile.width, ++panel) {
       tile.width = direct_width(r.rows, r.columns - j);
       tile.c = out.at + j;
       tile.b = b_at(k0, r.column + j);
       tile.b_step = p_.b_row;
-      fetch_ahead(tile, k0, j == 0);
+      fetch_ahead(tile, k0, panel);
       if (tile.width % loops_.lanes != 0 && !loops_.reads_exactly) {
         pack_b(memory.b, r.column + j, k0, tile.k);
         tile.b = memory.b;
@@ -361,20 +362,23 @@ class FloatProduct : ProductTiles<T> {
   }
 
   // What is needed soon, while a panel of b is used where it lies.
-  void fetch_ahead(GemmTile<T>& tile, int64_t k0, bool first) const {
+  void fetch_ahead(GemmTile<T>& tile, int64_t k0, int64_t panel) const {
     tile.ahead = nullptr;
     tile.ahead_step = p_.b_row;
-    tile.ahead_run = 0;
+    tile.ahead_run = tile.ahead_all = 0;
     if (panels_ahead() > 0) tile.ahead = tile.b + panels_ahead() * tile.width;
     if (reads_rows_ahead()) tile.ahead = tile.b + kRowsAhead * p_.b_row;
-    if (first && gapless_b_ && k0 + 2 * tile.k <= p_.k) fetch_run(tile, b_at(k0 + tile.k, 0));
+    const int64_t next = k0 + tile.k;
+    if (!gapless_b_ || next + tile.k > p_.k) return;
+    if (panel == 0) fetch_run(tile, b_at(next, 0), p_.n);
+    if (panel == 1 && direct_columns_ && p_.a_column == p_.m) fetch_run(tile, a_at(0, next), p_.m);
   }
 
-  // As much of one run of memory as a panel has elements, tile by tile.
-  void fetch_run(GemmTile<T>& tile, const T* from) const {
+  // One run of memory, of k rows of so many elements, tile by tile.
+  void fetch_run(GemmTile<T>& tile, const T* from, int64_t elements) const {
     tile.ahead = from;
-    tile.ahead_step = loops_.lanes;
     tile.ahead_run = loops_.lanes * tile.k;
+    tile.ahead_all = divide_up(elements, loops_.lanes);
   }
 
   void sum_packed(const Region& r, const Output<T>& out) const {
@@ -409,7 +413,7 @@ class FloatProduct : ProductTiles<T> {
       if (first && plain_ && p_.b_column == 1) tile.ahead = b_at(k0, r.column + j + loops_.columns);
       // Columns that lie one after the other: the next panel is one run of memory.
       if (first && plain_ && p_.b_row == 1 && p_.b_column == tile.k) {
-        fetch_run(tile, b_at(k0, r.column + j + loops_.columns));
+        fetch_run(tile, b_at(k0, r.column + j + loops_.columns), loops_.columns);
       }
       tile.b = b;
       tile.c = out.at + j;

@@ -11,7 +11,7 @@ namespace {
 
 // Where the ways of computing cross over (bench/gemm.cpp).
 constexpr int64_t kFewTiles = 8;   // of rows: up to here, b is read where it lies
-constexpr int64_t kFewPanels = 6;  // of columns, side by side: the same
+constexpr int64_t kFewPanels = 8;  // of columns, side by side: the same
 // Of the second-level cache's size: a b of more lies beyond a core's caches, or beyond all.
 constexpr int64_t kBeyond = 4, kFar = 16;
 // Depth of blocks of a far b where a is one tile high, two, or more.
@@ -94,8 +94,10 @@ void ProductTiles<T>::multiply(const Left<T>& left, int64_t rows, GemmTile<T> ti
   const auto& kernels = left.by_rows ? loops_.by_rows : loops_.by_columns;
   tile.a_step = left.step;
   // Tiles share what is to be fetched: one alone could ask for more than is under way.
-  const int64_t share = divide_up(vectors, divide_up(rows, height));
+  const int64_t wanted = tile.ahead_all > 0 ? tile.ahead_all : vectors;
+  const int64_t share = divide_up(wanted, divide_up(rows, height));
   if (tile.ahead != nullptr) tile.ahead_vectors = share;
+  if (tile.ahead_run > 0) tile.ahead_step = share * loops_.lanes;
   tile.a = left.at;
   for (int64_t i = 0, fetched = 0; i < rows; i += height) {
     kernels[std::min(height, rows - i) - 1][vectors - 1](tile);
@@ -103,8 +105,8 @@ void ProductTiles<T>::multiply(const Left<T>& left, int64_t rows, GemmTile<T> ti
     tile.c += height * tile.c_step;
     if (tile.ahead_vectors == 0) continue;
     fetched += share;
-    tile.ahead += tile.ahead_run > 0 ? tile.ahead_run : share * loops_.lanes;
-    tile.ahead_vectors = std::min(share, std::max<int64_t>(0, vectors - fetched));
+    tile.ahead += tile.ahead_run > 0 ? share * tile.ahead_run : share * loops_.lanes;
+    tile.ahead_vectors = std::min(share, std::max<int64_t>(0, wanted - fetched));
   }
 }
 
