@@ -7,7 +7,7 @@
 
 // Where results go past the caches, blocks are shorter: memory likes reads and writes by turns.
 #if defined(__AVX512F__)
-inline constexpr int kBlockWides = 8, kStreamedWides = 3;
+inline constexpr int kBlockWides = 8, kStreamedWides = 6;
 #elif defined(__AVX2__)
 inline constexpr int kBlockWides = 4, kStreamedWides = 2;
 #else
