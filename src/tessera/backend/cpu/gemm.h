@@ -26,8 +26,11 @@ struct GemmTile {
   const T* ahead;
   int64_t ahead_step;
   int64_t ahead_vectors;
-  int64_t ahead_all;  // vectors of such a row that tiles one below the other fetch; 0: the width
-  int64_t ahead_run;  // memory without gaps: elements of so many rows of a vector; 0: rows
+  // Vectors of such a row that the tiles below each other fetch together; 0: as many as b's.
+  int64_t ahead_all;
+  // Where what they fetch is one run of memory, the elements of it that count as a vector of k
+  // rows; 0: rows lie ahead_step apart.
+  int64_t ahead_run;
   // Fetched into the second-level cache, little by little, for a later use: two lines of each of as
   // many rows as the tile has, `later_step` bytes apart. Null: nothing.
   const char* later;
